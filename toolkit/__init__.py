@@ -1,0 +1,46 @@
+"""Prompt local models into calling tools, read their calls, run them, and measure how reliably it works.
+
+Use it as `import toolkit as tk`; names load on first use, so the import stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "toolkit.errors": "ToolkitError UserError ConfigError ModelError ModelNotFoundError WeightsError ReplayMissError "
+    "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError "
+    "StringConversionError ToolOutputMergeError",
+    "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
+    "toolkit.tools": "Tool Toolset tool",
+    "toolkit.models.base": "ChatModel Reply Options Fault",
+    "toolkit.models.scripted": "ScriptedModel",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = ("errors", "evaluation", "execution", "extraction", "agents", "lab", "messages", "models", "tools")
+
+__all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
+
+if TYPE_CHECKING:
+    from toolkit.errors import *  # noqa: F403
+    from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+    from toolkit.models.base import ChatModel, Fault, Options, Reply
+    from toolkit.models.scripted import ScriptedModel
+    from toolkit.tools import Tool, Toolset, tool
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"toolkit.{name}")
+    raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -1,0 +1,118 @@
+"""Say what went wrong, in one tree that a caller can catch at any height.
+
+    ToolkitError
+    ├── UserError                     the user can mend it; printed without a traceback
+    │   ├── ConfigError               a recipe, case, protocol or schema file is wrong
+    │   ├── ModelNotFoundError        no such model, or its server is not there
+    │   ├── WeightsError              embedded weights missing, damaged or not fetchable
+    │   └── ReplayMissError           a request that the recordings do not hold
+    ├── ModelError                    the model server failed on one request (see Reply.fault)
+    └── ToolError                     a tool call could not be carried out
+        ├── ToolNotFoundException
+        ├── ToolInvocationError
+        │   ├── ToolArgumentsError    arguments do not fit the schema; nothing was run
+        │   └── ToolTimeoutError
+        ├── StringConversionError
+        └── ToolOutputMergeError
+
+Not here: faults of model and server during an evaluation. Those are data: `Reply.fault`, outcomes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class ToolkitError(Exception):
+    """Root of every exception the toolkit raises on purpose."""
+
+
+class UserError(ToolkitError):
+    """Report something the user can mend; the message ends with what to do.
+
+    Notebooks and the command line print it without a traceback.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """Give IPython one line in place of the stack."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class ConfigError(UserError):
+    """Report a recipe, case, protocol or schema that cannot be used."""
+
+
+class ModelNotFoundError(UserError):
+    """Report a model name that nothing answers to, or a server that is not there."""
+
+
+class WeightsError(UserError):
+    """Report embedded weights that are missing, damaged or cannot be fetched."""
+
+
+class ReplayMissError(UserError):
+    """Report a request for which the recordings hold no reply."""
+
+
+class ModelError(ToolkitError):
+    """Carry the fault of one model request to code that works with exceptions.
+
+    Attributes:
+        fault: the `toolkit.models.Fault` of the reply, or None.
+    """
+
+    def __init__(self, message: str, fault: Any = None) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+class ToolError(ToolkitError):
+    """Root of the failures of one tool call."""
+
+
+class ToolNotFoundException(ToolError):  # noqa: N818 - the name that Haystack users know
+    """Report a call of a tool that was not offered."""
+
+
+class ToolInvocationError(ToolError):
+    """Report a tool that raised; `__cause__` is what it raised."""
+
+
+class ToolArgumentsError(ToolInvocationError):
+    """Report arguments that do not fit the tool's schema; the tool was not run."""
+
+
+class ToolTimeoutError(ToolInvocationError):
+    """Report a tool that did not finish in its time."""
+
+
+class StringConversionError(ToolError):
+    """Report a tool result that could not be turned into text."""
+
+
+class ToolOutputMergeError(ToolError):
+    """Report a tool result that could not be written to the state."""
+
+
+def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
+    """Return up to `n` known names that look like `name`, best first.
+
+    >>> closest("get_wether", ["get_weather", "send_mail"])
+    ['get_weather']
+    """
+    pool = {item.casefold(): item for item in known}
+    return [pool[hit] for hit in difflib.get_close_matches(name.casefold(), pool, n=n, cutoff=0.5)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that offers the nearest known names, or lists them all.
+
+    >>> did_you_mean("hermess", ["airgap", "hermes"])
+    "Did you mean 'hermes'? Known: airgap, hermes."
+    """
+    names = list(known)
+    near = closest(name, names, n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Known: {', '.join(names) or 'none'}."

@@ -1,0 +1,102 @@
+"""Hold what was read out of a reply: Extraction, its calls with provenance, its rejected candidates.
+
+Not here: how it is read (`toolkit.extraction.pipeline`) and how it is shown (`toolkit.extraction.html`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolkit.messages import ToolCall
+
+Status = Literal["called", "abstained", "broken", "truncated"]
+Confidence = Literal["exact", "repaired", "guessed"]
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ExtractedCall(ToolCall):
+    """Hold one call and where it came from; it is a ToolCall and can be run as one.
+
+    Attributes:
+        span: (start, end) in the original reply, wrapper included; (0, 0) for a native call.
+        syntax: name of the call syntax, such as `hermes`; `native` for a call that the server read.
+        repairs: codes of what was mended, in order, such as `trailing_comma`; empty for a strict reading.
+        confidence: `exact` nothing mended, `repaired` form mended, `guessed` name or place inferred.
+        notes: what the invoker should know, such as a value that does not fit its type, with its path.
+        unknown_tool: the name is not declared; `closest` then lists near names.
+    """
+
+    span: Span = (0, 0)
+    syntax: str = ""
+    repairs: tuple[str, ...] = ()
+    confidence: Confidence = "exact"
+    notes: tuple[str, ...] = ()
+    unknown_tool: bool = False
+    closest: tuple[str, ...] = ()
+
+    @property
+    def call(self) -> ToolCall:
+        """Return the bare call, without provenance."""
+        return ToolCall(self.tool_name, self.arguments, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Hold a candidate that is no call, and why.
+
+    Attributes:
+        span: (start, end) in the original reply.
+        syntax: the syntax it looked like.
+        reason: a code, such as `truncated`, `placeholder`, `schema_echo`, `in_thinking`, `undeclared`, `bad_json`.
+        detail: one sentence for a person.
+        name: the tool name it had, if any.
+    """
+
+    span: Span
+    syntax: str
+    reason: str
+    detail: str = ""
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """Hold everything read out of one reply.
+
+    Attributes:
+        calls: the calls, in order of emission.
+        rejected: candidates that are no calls, with reasons.
+        text: what is left for the user: the reply without calls, wrappers and thoughts.
+        thinking: the model's thoughts, joined.
+        status: `called`; `abstained` no call and no try; `broken` it tried and failed; `truncated` it was cut.
+        source: the original reply.
+    """
+
+    calls: tuple[ExtractedCall, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    text: str = ""
+    thinking: str = ""
+    status: Status = "abstained"
+    source: str = ""
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Return the codes of all repairs, in order."""
+        return tuple(code for call in self.calls for code in call.repairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the extraction as plain JSON data."""
+        from dataclasses import asdict
+
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(call.tool_name for call in self.calls)
+        return f"Extraction({self.status}: {names or len(self.rejected)}{'' if names else ' rejected'})"[:100]
+
+    def _repr_html_(self) -> str:
+        from toolkit.extraction.html import render
+
+        return render(self)

@@ -1,0 +1,295 @@
+"""Fix what every model gives back (Reply), takes (Options) and can do (ChatModel).
+
+Not here: the back ends (`embedded`, `ollama`, `openai`, `scripted`) and the store of replies (`store`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, Self
+
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.messages import ToolCall, as_messages
+
+FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
+FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Say how model or server failed on one request; a value, not an exception.
+
+    Attributes:
+        kind: `overflow` is a prompt that does not fit the window, whether refused or silently cut;
+            `parse` a server that could not read its own model's call (its raw text is in `Reply.text`).
+        message: what the server said.
+    """
+
+    kind: FaultKind
+    message: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """Hold the settings of one request; unknown names are refused, never passed on (Source: ollama-python#663).
+
+    Attributes:
+        temperature: 0 is greedy.
+        seed: reaches the sampler on every back end.
+        num_ctx: context window in tokens; always sent, constant within a sweep so that models are not reloaded.
+        num_predict: most tokens to write; always finite (Source: ollama#7814).
+        stop: strings at which writing ends; the text is cut there even if the server ignored them.
+        think: None leaves the server's default; True, False, or a level "low" / "medium" / "high".
+        keep_alive: how long Ollama keeps the model loaded, such as "10m".
+        timeout_s: seconds without a token after which the request is given up.
+    """
+
+    temperature: float = 0.0
+    seed: int = 0
+    num_ctx: int = 8192
+    num_predict: int = 512
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+    think: bool | str | None = None
+    keep_alive: str | None = None
+    timeout_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stop, str):
+            object.__setattr__(self, "stop", (self.stop,))
+        object.__setattr__(self, "stop", tuple(self.stop or ()))
+        if self.num_predict <= 0:
+            raise ConfigError(f"num_predict must be a positive number of tokens, not {self.num_predict!r}.")
+        if self.num_ctx <= 0:
+            raise ConfigError(f"num_ctx must be a positive number of tokens, not {self.num_ctx!r}.")
+        if not (self.think is None or isinstance(self.think, bool) or self.think in ("low", "medium", "high")):
+            raise ConfigError(f"think must be true, false, 'low', 'medium' or 'high', not {self.think!r}.")
+
+    @classmethod
+    def of(cls, value: Options | Mapping[str, Any] | None) -> Options:
+        """Read options from a dict, or give the defaults.
+
+        Raises:
+            ConfigError: an unknown name or an unusable value.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, Options):
+            return value
+        known = [item.name for item in fields(cls)]
+        for name in value:
+            if name not in known:
+                raise ConfigError(f"Unknown option {name!r}. {did_you_mean(str(name), known)}")
+        return cls(**value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that are set, as plain JSON data."""
+        data = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return {k: v for k, v in data.items() if v is not None and v != []}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Hold what a model server returned for one request.
+
+    Attributes:
+        text: the raw text, exactly as written.
+        thinking: reasoning that the server kept apart; inline tags stay in `text`.
+        tool_calls: calls that the server itself read (native arm).
+        finish_reason: `stop`, `length` (num_predict reached), `tool_calls`, `overflow`, `error`.
+        prompt_tokens: tokens of the prompt; None where the server does not say.
+        cached_tokens: how many of them came from the prefix cache.
+        completion_tokens: tokens written.
+        seconds: wall time of the request, without loading.
+        load_seconds: time spent loading the model.
+        model: the model's full name, such as `embedded/smollm2-135m`.
+        fault: how it failed, or None.
+        from_store: whether it was answered from a store.
+        raw: what came over the wire, for the curious; holds no credentials.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float = 0.0
+    load_seconds: float = 0.0
+    model: str = ""
+    fault: Fault | None = None
+    from_store: bool = False
+    raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reply as plain JSON data, without `from_store`."""
+        data = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "from_store"}
+        data["tool_calls"] = [ToolCall.to_dict(call) for call in self.tool_calls]
+        data["fault"] = asdict(self.fault) if self.fault else None
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Reply:
+        """Build a reply from what `to_dict` gave."""
+        known = {item.name for item in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["tool_calls"] = tuple(ToolCall.from_dict(call) for call in data.get("tool_calls") or ())
+        values["fault"] = Fault(**data["fault"]) if data.get("fault") else None
+        return cls(**values)
+
+    def replace(self, **changes: Any) -> Reply:
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        fault = f" fault={self.fault.kind}" if self.fault else ""
+        said = self.text if len(self.text) <= 40 else self.text[:39] + "…"
+        return f"Reply({said!r} {self.finish_reason} {self.prompt_tokens}+{self.completion_tokens} tokens{fault})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre style='white-space:pre-wrap'>{escape(self.text)}</pre><small>{escape(repr(self))}</small>"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Carry one piece of a stream; the last one carries the whole `reply` and no text."""
+
+    text: str = ""
+    thinking: str = ""
+    reply: Reply | None = None
+
+
+class ChatModel(ABC):
+    """Answer requests; the one interface of every back end.
+
+    A back end implements `stream`, `complete_stream` and `fingerprint`; the rest follows. Faults of model
+    and server come back in `Reply.fault`; a mistake of the user (no server, unknown model) raises `UserError`.
+
+    Attributes:
+        name: what `load_model` was given.
+        supports_tools: whether `tools=` reaches the model natively.
+    """
+
+    name: str = ""
+    supports_tools: bool = False
+
+    @abstractmethod
+    def stream(
+        self,
+        messages: Any,
+        *,
+        tools: Any = None,
+        schema: Any = None,
+        options: Any = None,
+        tool_choice: str | None = None,
+    ) -> Iterator[Chunk]:
+        """Yield the reply piece by piece; the last chunk carries the whole `reply`. Closing it stops the server.
+
+        Args:
+            messages: anything `as_messages` reads.
+            tools: tools to offer natively; None in the prompted and constrained arms.
+            schema: JSON Schema that decoding is held to; also put it in the prompt.
+            options: `Options` or a dict of them.
+            tool_choice: sent only to servers that enforce it; others ignore it here and say so in `raw`.
+        """
+
+    @abstractmethod
+    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
+        """Yield the continuation of a raw prompt, with no chat template; stop strings come from `options.stop`."""
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what decides the replies beside the request: back end, name, digest, server version."""
+
+    def chat(
+        self,
+        messages: Any,
+        tools: Any = None,
+        schema: Any = None,
+        options: Any = None,
+        *,
+        tool_choice: str | None = None,
+    ) -> Reply:
+        """Answer a conversation; see `stream` for the arguments."""
+        return last_reply(self.stream(messages, tools=tools, schema=schema, options=options, tool_choice=tool_choice))
+
+    def complete(self, prompt: str, schema: Any = None, options: Any = None) -> Reply:
+        """Continue a raw prompt; see `complete_stream` for the arguments."""
+        return last_reply(self.complete_stream(prompt, schema=schema, options=options))
+
+    async def achat(
+        self, messages: Any, tools: Any = None, schema: Any = None, options: Any = None, **more: Any
+    ) -> Reply:
+        """Answer a conversation without blocking the event loop."""
+        return await asyncio.to_thread(self.chat, messages, tools, schema, options, **more)
+
+    async def acomplete(self, prompt: str, schema: Any = None, options: Any = None) -> Reply:
+        """Continue a raw prompt without blocking the event loop."""
+        return await asyncio.to_thread(self.complete, prompt, schema, options)
+
+    async def astream(self, messages: Any, **request: Any) -> AsyncIterator[Chunk]:
+        """Yield the reply piece by piece without blocking the event loop."""
+        chunks = self.stream(messages, **request)
+        try:
+            while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+                yield chunk
+        finally:
+            close = getattr(chunks, "close", None)
+            if close:
+                close()
+
+    def check(self) -> None:
+        """Raise `UserError` now if the model cannot answer (no server, not pulled); else do nothing."""
+
+    def close(self) -> None:
+        """Free what the model holds; afterwards it loads again on use."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def last_reply(chunks: Iterator[Chunk]) -> Reply:
+    """Run a stream to its end and return its reply."""
+    reply = None
+    for chunk in chunks:
+        reply = chunk.reply or reply
+    if reply is None:
+        raise RuntimeError("A model's stream ended without a reply; its last chunk must carry one.")
+    return reply
+
+
+def cut_at_stop(text: str, stop: Sequence[str]) -> str:
+    """Cut a text at the first stop string, for servers that ignore them.
+
+    >>> cut_at_stop("It rains. User: and", ["User:"])
+    'It rains. '
+    """
+    ends = [place for word in stop if word and (place := text.find(word)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def request_messages(messages: Any) -> list[Any]:
+    """Read the messages of a request and refuse an empty one.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    found = as_messages(messages)
+    if not found:
+        raise ConfigError("A request needs at least one message; got none.")
+    return found
