@@ -18,9 +18,10 @@ _HOMES = {
     "toolkit.tools": "Tool Toolset tool",
     "toolkit.models.base": "ChatModel Reply Options Fault",
     "toolkit.models.scripted": "ScriptedModel",
+    "toolkit.protocols": "Protocol load_protocol list_protocols",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = ("errors", "evaluation", "execution", "extraction", "agents", "lab", "messages", "models", "tools")
+_MODULES = ("errors", "evaluation", "execution", "extraction", "agents", "lab", "messages", "models", "protocols", "tools")
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
     from toolkit.models.scripted import ScriptedModel
+    from toolkit.protocols import Protocol, list_protocols, load_protocol
     from toolkit.tools import Tool, Toolset, tool
 
 

@@ -1,0 +1,278 @@
+"""Pair how tools are shown to a model with how its reply is read: load_protocol, Protocol.
+
+A protocol is a folder, and its wording is an experimental variable:
+
+    protocol.toml       title, syntax it asks for, fallbacks it allows, [schema] keys of the constrained arm
+    system.jinja        instructions and tools; sees `tools`, `system`, `tool_choice`, `parallel`, `arm`
+    call.jinja          one call, as the model would have written it; sees `call`
+    tool_result.jinja   one result; sees `result`, `name`, `id`, `error`
+    examples.jsonl      optional few-shot turns, used where the tools they call are offered
+
+Templates run in jinja2's immutable sandbox, and an unknown variable is an error.
+Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and response schemas (`toolkit.schemas`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolkit import resources, schemas, templates
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
+from toolkit.tools import Tool, as_tools
+
+if TYPE_CHECKING:
+    from toolkit.extraction.types import Extraction
+
+Arm = Literal["native", "prompted", "constrained"]
+ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
+_KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Hold one way of asking for calls and reading them; make it with `load_protocol`.
+
+    Attributes:
+        name: the folder's name.
+        folder: where the files lie.
+        title: one line for people.
+        description: what it is good for, where it comes from.
+        syntax: the call syntax that replies are read with.
+        fallbacks: further syntaxes that a reply may use instead; a call found so is marked as such.
+        markers: strings that open a call; broken up wherever text of tools or users holds them.
+        keys: the keys of a call in the constrained arm, as (name, arguments).
+        files: file name -> content; what the hash is made from.
+    """
+
+    name: str
+    folder: Path
+    title: str
+    description: str
+    syntax: str
+    fallbacks: tuple[str, ...]
+    markers: tuple[str, ...]
+    keys: tuple[str, str]
+    files: dict[str, str]
+
+    @cached_property
+    def hash(self) -> str:
+        """Return 12 hex digits that change with any byte of any file of the folder."""
+        digest = hashlib.sha256()
+        for name, content in sorted(self.files.items()):
+            digest.update(f"{name}\0{len(content)}\0{content}\0".encode())
+        return digest.hexdigest()[:12]
+
+    def render(
+        self,
+        tools: Iterable[Any] | None,
+        messages: Any,
+        tool_choice: str = "auto",
+        *,
+        arm: Arm = "prompted",
+        parallel: bool = True,
+    ) -> list[ChatMessage]:
+        """Return exactly what is sent: one system message, then the conversation as plain text turns.
+
+        Calls and results in the history are written in the protocol's own words, so a model without tool support
+        can follow them. Everything that changes comes last, which keeps a server's prefix cache warm.
+
+        Args:
+            tools: anything `as_tools` reads.
+            messages: anything `as_messages` reads.
+            tool_choice: "auto", "none" (tools are not shown), "any", or a tool's name.
+            arm: "constrained" asks for bare JSON; "native" leaves the messages as they are.
+            parallel: whether several calls in one reply are asked for.
+
+        Raises:
+            ConfigError: an unknown tool choice, or a template that fails.
+        """
+        offered = as_tools(tools)
+        schemas.check_tool_choice(tool_choice, offered)
+        said = as_messages(messages)
+        if arm == "native":
+            return said
+        shown = [] if tool_choice == "none" else offered
+        system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
+        head = self.system_text(shown, system, tool_choice, arm=arm, parallel=parallel)
+        turns = [*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))]
+        start = [ChatMessage.from_system(head)] if head else []
+        return start + _merge(self._as_text(message, arm) for message in turns)
+
+    def system_text(
+        self,
+        tools: list[Tool],
+        system: str = "",
+        tool_choice: str = "auto",
+        *,
+        arm: Arm = "prompted",
+        parallel: bool = True,
+    ) -> str:
+        """Return the rendered system message; the caller's own system text stands first.
+
+        Raises:
+            ConfigError: the template fails.
+        """
+        values = {"tools": tools, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
+        return self._fill("system.jinja", values, keys=self.keys).strip()
+
+    def response_schema(
+        self, tools: Iterable[Any] | None, tool_choice: str = "auto", *, parallel: bool = True
+    ) -> dict[str, Any]:
+        """Return the JSON Schema that decoding is held to in the constrained arm.
+
+        It has one branch a tool, one for a plain answer where the choice is "auto" or "none", and one for a list
+        of calls where `parallel` is set.
+        """
+        return schemas.response_schema(as_tools(tools), self.keys, tool_choice, parallel=parallel)
+
+    def extract(
+        self, text: str, tools: Iterable[Any] | None = None, finish_reason: str | None = None, **options: Any
+    ) -> Extraction:
+        """Read the calls of a reply in this protocol's syntax and its fallbacks."""
+        from toolkit.extraction import extract
+
+        return extract(text, tools=tools, protocol=self, finish_reason=finish_reason, **options)
+
+    def answer(self, text: str) -> str:
+        """Return the words for the user: the text itself, or what a constrained reply put under its answer key."""
+        return schemas.answer_of(text, self.keys)
+
+    def call_text(self, calls: Iterable[ToolCall], arm: Arm = "prompted") -> str:
+        """Return calls as the model would have written them in this protocol."""
+        if arm == "constrained":
+            name, arguments = self.keys
+            wire = [{name: call.tool_name, arguments: call.arguments} for call in calls]
+            return json.dumps(wire[0] if len(wire) == 1 else wire, ensure_ascii=False)
+        return "\n".join(self._fill("call.jinja", {"call": call}).strip() for call in calls)
+
+    def result_text(self, result: ToolCallResult) -> str:
+        """Return one tool result as the model reads it; nothing in it can pass for a call or for its end."""
+        values = {
+            "name": result.origin.tool_name,
+            "id": result.origin.id,
+            "result": templates.neutralise(templates.as_json(result.result), self.markers),
+            "error": result.error,
+        }
+        return self._fill("tool_result.jinja", values).strip()
+
+    def _as_text(self, message: ChatMessage, arm: Arm) -> ChatMessage:
+        if message.is_from(ChatRole.TOOL):
+            text = "\n".join(self.result_text(result) for result in message.tool_call_results)
+            return ChatMessage.from_user(text, message.meta)
+        text = "\n".join(message.texts)
+        if message.is_from(ChatRole.USER):
+            return ChatMessage.from_user(templates.neutralise(text, self.markers), message.meta, message.name)
+        if message.tool_calls:
+            text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
+        return ChatMessage.from_assistant(text, message.meta, message.name)
+
+    def _examples(self, tools: list[Tool], arm: Arm) -> list[ChatMessage]:
+        names = {tool.name for tool in tools}
+        turns: list[ChatMessage] = []
+        for number, line in enumerate(self.files.get("examples.jsonl", "").splitlines(), 1):
+            if not line.strip():
+                continue
+            messages = _example(line, self.folder / "examples.jsonl", number)
+            if all(call.tool_name in names for message in messages for call in message.tool_calls):
+                turns.extend(messages)
+        return turns
+
+    def _fill(self, template: str, values: Mapping[str, Any], **more: Any) -> str:
+        return templates.fill(self.files[template], {**values, **more}, str(self.folder / template))
+
+    def __repr__(self) -> str:
+        return f"Protocol({self.name!r}, syntax={self.syntax!r}, hash={self.hash})"
+
+
+def load_protocol(name: str | Path | Protocol) -> Protocol:
+    """Load a protocol by its name in `prompts/`, or from a folder of your own.
+
+    Args:
+        name: a name that `list_protocols` gives, or a path to a folder.
+
+    Raises:
+        ConfigError: no such protocol, a file is missing or cannot be read; the message names it.
+    """
+    if isinstance(name, Protocol):
+        return name
+    folder = Path(name).expanduser()
+    if not (folder / "protocol.toml").is_file():
+        bundled = resources.root() / "prompts" / str(name)
+        if folder.is_dir():
+            raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
+        if not (bundled / "protocol.toml").is_file() or len(Path(name).parts) != 1:
+            raise ConfigError(f"There is no protocol {str(name)!r}. {did_you_mean(str(name), list_protocols())}")
+        folder = bundled
+    return _read(folder.resolve())
+
+
+def list_protocols() -> list[str]:
+    """Return the names of the protocols that come with the toolkit."""
+    return sorted(path.parent.name for path in (resources.root() / "prompts").glob("*/protocol.toml"))
+
+
+def _read(folder: Path) -> Protocol:
+    files = {
+        path.name: path.read_text("utf-8")
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".toml", ".jinja", ".jsonl")
+    }
+    missing = [n for n in ("system.jinja", "call.jinja", "tool_result.jinja") if n not in files]
+    if missing:
+        raise ConfigError(f"Protocol folder {str(folder)!r} lacks {', '.join(missing)}.")
+    try:
+        head = tomllib.loads(files["protocol.toml"])
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{str(folder / 'protocol.toml')!r} is no valid TOML: {error}.") from None
+    for key in head:
+        if key not in _KEYS:
+            raise ConfigError(f"{str(folder / 'protocol.toml')!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
+    if not isinstance(head.get("syntax"), str):
+        raise ConfigError(f'{str(folder / "protocol.toml")!r} needs syntax = "NAME", the call syntax to read.')
+    schema = head.get("schema", {})
+    for template, content in files.items():
+        if template.endswith(".jinja"):
+            templates.check(content, str(folder / template))
+    return Protocol(
+        name=folder.name,
+        folder=folder,
+        title=head.get("title", folder.name),
+        description=head.get("description", ""),
+        syntax=head["syntax"],
+        fallbacks=tuple(head.get("fallbacks", ())),
+        markers=tuple(head.get("markers", ())),
+        keys=(schema.get("name", "name"), schema.get("arguments", "arguments")),
+        files=files,
+    )
+
+
+def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
+    """Read one few-shot line: {"user": …, "calls": [{"name", "arguments"}]} or {"user": …, "answer": …}."""
+    try:
+        row = json.loads(line)
+        calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", [])]
+        return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{str(path)!r} line {number} is no example ({error!r}). Write"
+            ' {"user": "…", "calls": [{"name": "…", "arguments": {}}]} or {"user": "…", "answer": "…"}.'
+        ) from None
+
+
+def _merge(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Join neighbouring messages of one role, since many chat templates refuse them."""
+    merged: list[ChatMessage] = []
+    for message in messages:
+        if merged and merged[-1].role is message.role and merged[-1].role is ChatRole.USER:
+            last = merged.pop()
+            message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
+        merged.append(message)
+    return merged
