@@ -7,6 +7,9 @@
     │   ├── WeightsError              embedded weights missing, damaged or not fetchable
     │   └── ReplayMissError           a request that the recordings do not hold
     ├── ModelError                    the model server failed on one request (see Reply.fault)
+    ├── AgentError                    a run could not go on; `trace` holds everything up to there
+    │   ├── LimitError                model calls, tokens, seconds or repetitions are used up
+    │   └── UpdateError               a hook or tool returned something the run cannot use
     └── ToolError                     a tool call could not be carried out
         ├── ToolNotFoundException
         ├── ToolInvocationError
@@ -66,6 +69,24 @@ class ModelError(ToolkitError):
     def __init__(self, message: str, fault: Any = None) -> None:
         super().__init__(message)
         self.fault = fault
+
+
+class AgentError(ToolkitError):
+    """Report a run that could not go on; what it did so far is kept.
+
+    Attributes:
+        trace: the `toolkit.Trace` up to the failure: messages, state, events. None outside a run.
+    """
+
+    trace: Any = None
+
+
+class LimitError(AgentError):
+    """Report a run that used up its model calls, tokens or seconds, or repeats itself."""
+
+
+class UpdateError(AgentError):
+    """Report a hook or tool that returned something the run cannot use; names who and what."""
 
 
 class ToolError(ToolkitError):
