@@ -27,7 +27,8 @@ def check_tool_choice(tool_choice: str, tools: list[Tool]) -> None:
     names = [tool.name for tool in tools]
     if tool_choice not in ("auto", "none", "any", *names):
         raise ConfigError(
-            f"tool_choice {tool_choice!r} is neither auto, none, any nor an offered tool. {did_you_mean(tool_choice, names)}"
+            f"tool_choice {tool_choice!r} is neither auto, none, any nor an offered tool. "
+            f"{did_you_mean(tool_choice, names)}"
         )
     if tool_choice == "any" and not tools:
         raise ConfigError("tool_choice 'any' needs at least one tool.")
@@ -116,7 +117,7 @@ def answer_of(text: str, keys: tuple[str, str] = ("name", "arguments")) -> str:
     except ValueError:
         return text
     if isinstance(value, dict) and set(value) == {ANSWER} and isinstance(value[ANSWER], str):
-        return value[ANSWER]
+        return str(value[ANSWER])
     if isinstance(value, dict) and str(value.get(keys[0])).casefold().replace("_", " ") == "final answer":
         return str(value.get(keys[1], ""))
     return text

@@ -1,0 +1,41 @@
+# Everything runs in .venv, which the first command makes. Only Python 3.11+ (with venv) and make are needed.
+#   make demo                         evaluate the embedded model, end to end
+#   make demo MODEL=ollama/qwen3:4b   the same against an Ollama server
+#   make test                         lint, types, tests, tutorials, batch notebook
+#   make lab                          JupyterLab on the notebooks
+
+PYTHON ?= python3
+MODEL ?= embedded/smollm2-135m
+RUN ?= runs/demo
+BIN := .venv/bin
+
+.PHONY: demo test lab clean
+
+demo: .venv/.demo
+	$(BIN)/python -m toolkit demo --model "$(MODEL)" --run "$(RUN)"
+
+test: .venv/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	-$(BIN)/python -m toolkit models --fetch embedded/smollm2-135m
+	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg -p no:cacheprovider -q notebooks/tutorials
+	$(BIN)/python -m pytest
+
+lab: .venv/.demo
+	$(BIN)/jupyter lab notebooks
+
+clean:
+	rm -rf .venv runs
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python 3.11 or newer is needed; {sys.executable} is {sys.version.split()[0]}. Use make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[embedded,notebook]'
+	@touch $@
+
+.venv/.test: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[embedded,notebook,openapi,mcp,langchain,cluster,test]'
+	@touch $@

@@ -1,0 +1,262 @@
+"""Hold what is asked and what would be right: Case, load_cases.
+
+A case file is JSONL, one case a line, with its tools in a file `NAME.tools.json` beside it:
+
+    {"id": "lab-001", "messages": [{"role": "user", "content": "…"}], "tools": ["plot"],
+     "expect": {"calls": [{"name": "plot", "arguments": {"kind": "bar"}}]}, "tags": ["plain"]}
+
+`"expect": {"no_call": true}` says that the right thing is no call. A case without a checkable expectation is an
+error (Source: promptfoo#10960). How arguments are compared stands in `toolkit.evaluation.matching`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from toolkit import resources
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.evaluation.matching import check_matcher
+from toolkit.messages import ChatMessage, as_messages
+from toolkit.tools import Tool, as_tool, as_tools
+
+
+@dataclass(frozen=True)
+class Case:
+    """Hold one question, the tools offered with it, and what would be right.
+
+    Attributes:
+        id: unique within a file.
+        messages: the conversation up to the model's turn.
+        tools: the tools offered.
+        calls: the expected calls as {"name": …, "arguments": {…}}; empty where the right thing is no call.
+        tags: words to group by.
+        domain: the file's name.
+    """
+
+    id: str
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[Tool, ...]
+    calls: tuple[dict[str, Any], ...] = ()
+    tags: tuple[str, ...] = ()
+    domain: str = ""
+
+    @property
+    def expects_call(self) -> bool:
+        """Tell whether a call is right."""
+        return bool(self.calls)
+
+    @property
+    def question(self) -> str:
+        """Return the text of the last user message."""
+        return next((m.text or "" for m in reversed(self.messages) if m.is_from("user")), "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the case as plain data with its tools inline; `case_from_dict` reads it back."""
+        return {
+            "id": self.id,
+            "messages": [message.to_dict() for message in self.messages],
+            "tools": [tool.tool_spec for tool in self.tools],
+            "expect": {"calls": list(self.calls)} if self.calls else {"no_call": True},
+            "tags": list(self.tags),
+            "domain": self.domain,
+        }
+
+    def __repr__(self) -> str:
+        right = ", ".join(call["name"] for call in self.calls) or "no call"
+        return f"Case({self.id!r}: {self.question[:50]!r} → {right})"
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Hold a list of cases that shows itself as a table and can be narrowed."""
+
+    items: tuple[Case, ...] = field(default=())
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, key: int | str | slice) -> Any:
+        if isinstance(key, slice):
+            return Cases(self.items[key])
+        if isinstance(key, int):
+            return self.items[key]
+        if key not in self._by_id:
+            raise ConfigError(f"There is no case {key!r}. {did_you_mean(key, self._by_id)}"[:300])
+        return self._by_id[key]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Case]:
+        return {case.id: case for case in self.items}
+
+    def tagged(self, *tags: str) -> Cases:
+        """Return the cases that carry every one of the tags.
+
+        Raises:
+            ConfigError: no case does.
+        """
+        found = Cases(tuple(case for case in self if set(tags) <= set(case.tags)))
+        if not found:
+            known = sorted({tag for case in self for tag in case.tags})
+            raise ConfigError(f"No case carries {' and '.join(map(repr, tags))}. Tags are: {', '.join(known)}.")
+        return found
+
+    def table(self) -> Any:
+        """Return the cases as a DataFrame: id, domain, question, right, tools, tags."""
+        import pandas as pd
+
+        rows = [
+            {
+                "id": case.id,
+                "domain": case.domain,
+                "question": case.question,
+                "right": ", ".join(call["name"] for call in case.calls) or "no call",
+                "tools": len(case.tools),
+                "tags": " ".join(case.tags),
+            }
+            for case in self
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"Cases({len(self)}, {sum(not case.expects_call for case in self)} of them no call)"
+
+    def _repr_html_(self) -> str:
+        return str(self.table().to_html(index=False, max_rows=20))
+
+
+def list_cases() -> list[str]:
+    """Return the names of the case files that come with the toolkit."""
+    return sorted(path.stem for path in (resources.root() / "data" / "cases").glob("*.jsonl"))
+
+
+def load_cases(source: str | Path | Iterable[Any], *tags: str) -> Cases:
+    """Load cases.
+
+    Args:
+        source: a name that `list_cases` gives, "all" for all of them, a path to a JSONL file, or cases themselves.
+        tags: keep only the cases that carry all of these.
+
+    Raises:
+        ConfigError: no such file, or a wrong line; the message names file and line.
+    """
+    if isinstance(source, (str, Path)):
+        found = [case for path in _paths(source) for case in _read(path)]
+    else:
+        found = [case if isinstance(case, Case) else case_from_dict(case) for case in source]
+    _check_unique(found)
+    cases = Cases(tuple(found))
+    return cases.tagged(*tags) if tags else cases
+
+
+def _paths(source: str | Path) -> list[Path]:
+    folder = resources.root() / "data" / "cases"
+    if str(source) == "all":
+        return [folder / f"{name}.jsonl" for name in list_cases()]
+    for path in (folder / f"{source}.jsonl", Path(source).expanduser()):
+        if path.is_file():
+            return [path]
+    raise ConfigError(
+        f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {', '.join([*list_cases(), 'all'])}."
+    )
+
+
+def _read(path: Path) -> list[Case]:
+    tools = _sidecar(path)
+    cases = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{str(path)!r} line {number}"
+        try:
+            data = json.loads(line)
+        except ValueError as error:
+            raise ConfigError(f"{where} is no JSON: {error}.") from None
+        cases.append(case_from_dict(data, tools, where, path.stem))
+    if not cases:
+        raise ConfigError(f"{str(path)!r} holds no case.")
+    return cases
+
+
+def _sidecar(path: Path) -> dict[str, Tool]:
+    beside = path.with_name(f"{path.stem}.tools.json")
+    if not beside.is_file():
+        return {}
+    try:
+        return {tool.name: tool for tool in as_tools(json.loads(beside.read_text("utf-8")))}
+    except ValueError as error:
+        raise ConfigError(f"{str(beside)!r} is no JSON: {error}.") from None
+
+
+def case_from_dict(data: Any, tools: Mapping[str, Tool] | None = None, where: str = "case", domain: str = "") -> Case:
+    """Build a case from plain data.
+
+    Args:
+        data: as in a case file.
+        tools: what tool names in it refer to.
+        where: how errors name it.
+        domain: the group it belongs to, unless the data say.
+
+    Raises:
+        ConfigError: a missing or unusable part, an unknown tool, or nothing to check.
+    """
+    if not isinstance(data, Mapping) or not isinstance(data.get("id"), str):
+        raise ConfigError(f"{where}: a case is an object with an id, not {data!r}."[:300])
+    where = f"{where} (case {data['id']!r})"
+    unknown = set(data) - {"id", "messages", "tools", "expect", "tags", "domain", "note"}
+    if unknown:
+        raise ConfigError(f"{where}: unknown key {sorted(unknown)[0]!r}.")
+    try:
+        messages = tuple(as_messages(data.get("messages") or ()))
+        offered = tuple(_tool(item, tools or {}, where) for item in data.get("tools", ()))
+    except ConfigError as error:
+        raise ConfigError(str(error) if where in str(error) else f"{where}: {error}") from None
+    if not messages:
+        raise ConfigError(f"{where}: has no messages.")
+    calls = _expected(data.get("expect"), offered, where)
+    return Case(data["id"], messages, offered, calls, tuple(data.get("tags", ())), data.get("domain", domain))
+
+
+def _tool(item: Any, tools: Mapping[str, Tool], where: str) -> Tool:
+    if not isinstance(item, str):
+        return as_tool(item)
+    if item not in tools:
+        raise ConfigError(f"{where}: unknown tool {item!r}. {did_you_mean(item, tools)}")
+    return tools[item]
+
+
+def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[str, Any], ...]:
+    hint = 'Write "expect": {"calls": [{"name": …, "arguments": {…}}]} or {"no_call": true}.'
+    if not isinstance(expect, Mapping) or set(expect) not in ({"calls"}, {"no_call"}):
+        raise ConfigError(f"{where}: nothing to check in expect={expect!r}. {hint}")
+    if "no_call" in expect:
+        if expect["no_call"] is not True:
+            raise ConfigError(f"{where}: no_call must be true. {hint}")
+        return ()
+    calls = expect["calls"]
+    if not isinstance(calls, list) or not calls:
+        raise ConfigError(f"{where}: calls must be a list of at least one call. {hint}")
+    names = [tool.name for tool in tools]
+    for call in calls:
+        if not isinstance(call, Mapping) or not isinstance(call.get("arguments", {}), Mapping):
+            raise ConfigError(f"{where}: {call!r} is no expected call. {hint}")
+        if call.get("name") not in names:
+            raise ConfigError(f"{where}: expects a call of {call.get('name')!r}, which is not offered: {names}.")
+        for value in call.get("arguments", {}).values():
+            check_matcher(value, where)
+    return tuple({"name": call["name"], "arguments": dict(call.get("arguments", {}))} for call in calls)
+
+
+def _check_unique(cases: list[Case]) -> None:
+    seen: set[str] = set()
+    for case in cases:
+        if case.id in seen:
+            raise ConfigError(f"Two cases have the id {case.id!r}. Results are paired by ids: make them unique.")
+        seen.add(case.id)

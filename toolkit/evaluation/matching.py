@@ -1,0 +1,148 @@
+"""Decide whether an argument is the expected one.
+
+An expected value is plain JSON, compared loosely where it does not matter (case and runs of blanks in strings,
+3 and 3.0), or one matcher:
+
+    {"$any_of": [A, B]}   one of several values      {"$contains": "text"}   a string that holds it
+    {"$regex": "…"}       a string that fits         {"$approx": 3.2, "within": 0.01}
+    {"$any": true}        anything                   {"$optional": VALUE}    may be missing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.errors import ConfigError, did_you_mean
+
+MATCHERS = ("$any_of", "$contains", "$regex", "$approx", "$any", "$optional")
+
+
+def matches(expected: Any, got: Any) -> bool:
+    """Tell whether `got` is what was expected.
+
+    >>> matches({"$any_of": ["Oslo", "Bergen"]}, "oslo ")
+    True
+    >>> matches(3, "3")
+    False
+    """
+    if isinstance(expected, Mapping) and is_matcher(expected):
+        return _matches(expected, got)
+    if isinstance(expected, bool) or isinstance(got, bool):
+        return isinstance(expected, bool) and isinstance(got, bool) and expected == got
+    if isinstance(expected, str) and isinstance(got, str):
+        return _plain(expected) == _plain(got)
+    if isinstance(expected, Mapping):
+        return isinstance(got, Mapping) and not differences(expected, got)
+    if isinstance(expected, list):
+        return isinstance(got, list) and len(got) == len(expected) and all(map(matches, expected, got))
+    return bool(expected == got)
+
+
+def _matches(matcher: Mapping[str, Any], got: Any) -> bool:
+    kind = next(key for key in matcher if key.startswith("$"))
+    value = matcher[kind]
+    if kind == "$any":
+        return True
+    if kind == "$optional":
+        return matches(value, got)
+    if kind == "$any_of":
+        return any(matches(item, got) for item in value)
+    if kind == "$approx":
+        number = isinstance(got, (int, float)) and not isinstance(got, bool)
+        return number and abs(got - value) <= matcher.get("within", 1e-9)
+    if not isinstance(got, str):
+        return False
+    if kind == "$contains":
+        return _plain(value) in _plain(got)
+    return re.search(value, got) is not None
+
+
+def differences(
+    expected: Mapping[str, Any], got: Mapping[str, Any], schema: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return one sentence for each argument that is wrong, missing or too much; none where all is right.
+
+    Args:
+        expected: parameter -> value or matcher.
+        got: the arguments of the call.
+        schema: the tool's parameters; an argument not expected is right where it equals its default, or is null
+            and the parameter optional.
+    """
+    found = []
+    for name, value in expected.items():
+        if name in got:
+            if not matches(value, got[name]):
+                found.append(f"{name}: expected {describe(value)}, got {got[name]!r}")
+        elif not (is_matcher(value) and "$optional" in value):
+            found.append(f"{name}: missing, expected {describe(value)}")
+    properties = (schema or {}).get("properties") or {}
+    required = (schema or {}).get("required") or ()
+    for name, value in got.items():
+        if name in expected:
+            continue
+        declared = properties.get(name)
+        default = isinstance(declared, Mapping) and "default" in declared and matches(declared["default"], value)
+        if not default and not (value is None and declared is not None and name not in required):
+            found.append(f"{name}: not expected, got {value!r}")
+    return found
+
+
+def is_matcher(value: Any) -> bool:
+    """Tell whether a value is a matcher and no plain JSON."""
+    return isinstance(value, Mapping) and any(isinstance(key, str) and key.startswith("$") for key in value)
+
+
+def check_matcher(value: Any, where: str) -> None:
+    """Check every matcher inside an expected value.
+
+    Raises:
+        ConfigError: an unknown matcher, or one whose value it cannot use.
+    """
+    if isinstance(value, list):
+        for item in value:
+            check_matcher(item, where)
+    if not isinstance(value, Mapping):
+        return
+    if not is_matcher(value):
+        for item in value.values():
+            check_matcher(item, where)
+        return
+    kind = next(key for key in value if key.startswith("$"))
+    inner = value[kind]
+    if kind not in MATCHERS or set(value) - {kind, "within"}:
+        raise ConfigError(f"{where}: {dict(value)!r} is no matcher. {did_you_mean(kind, MATCHERS)}")
+    if kind == "$any_of" and not (isinstance(inner, list) and inner):
+        raise ConfigError(f"{where}: $any_of needs a list of values, not {inner!r}.")
+    if kind in ("$contains", "$regex") and not isinstance(inner, str):
+        raise ConfigError(f"{where}: {kind} needs a string, not {inner!r}.")
+    if kind == "$regex":
+        try:
+            re.compile(inner)
+        except re.error as error:
+            raise ConfigError(f"{where}: $regex {inner!r} is no regular expression: {error}.") from None
+    if kind in ("$any_of", "$optional"):
+        check_matcher(inner, where)
+
+
+def describe(value: Any) -> str:
+    """Return an expected value in words.
+
+    >>> describe({"$any_of": [1, 2]})
+    '1 or 2'
+    """
+    if not is_matcher(value):
+        return repr(value)
+    kind = next(key for key in value if key.startswith("$"))
+    inner = value[kind]
+    if kind == "$any_of":
+        return " or ".join(describe(item) for item in inner)
+    if kind == "$optional":
+        return f"{describe(inner)} or nothing"
+    words = {"$contains": "text with", "$regex": "text like", "$approx": "about", "$any": "anything"}
+    return words[kind] if kind == "$any" else f"{words[kind]} {inner!r}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

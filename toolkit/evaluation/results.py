@@ -1,0 +1,305 @@
+"""Turn the rows of a run into tables: Result, Comparison.
+
+A rate is k/n with a Wilson interval. n counts the replies that were judged; overflow, degenerate and server_fault
+stand apart in `left_out`, never silently against a recipe.
+Not here: the verdict itself (`toolkit.evaluation.scoring`), plots (`toolkit.evaluation.plots`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.evaluation.recipes import Recipe
+from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
+from toolkit.evaluation.statistics import NAN, Rate, bootstrap_difference, holm, mcnemar
+
+
+class Result:
+    """Hold one row for each reply, and the recipes that led to them.
+
+    Attributes:
+        rows: DataFrame; one line a (recipe, case, repeat) with outcome, raw text, calls, tokens and seconds.
+        recipes: the recipes, in order.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]] | Any, recipes: Iterable[Recipe] = ()) -> None:
+        import pandas as pd
+
+        self.rows = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        self.recipes = list(recipes)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Return the recipes' names, in order."""
+        return list(dict.fromkeys(self.rows["recipe"])) if len(self.rows) else []
+
+    def table(self, by: str | None = None) -> Any:
+        """Return one line for each recipe: k, n, rate and interval, and what it cost.
+
+        Args:
+            by: another column to split by, such as "domain" or "arm".
+
+        Returns:
+            DataFrame with right, judged, rate, low, high (0 to 1); calls_right, abstentions_right, false_calls as
+            "k/n"; left_out as text; mean tokens and seconds a reply; tokens written and read for each success.
+
+        Raises:
+            ConfigError: no such column.
+        """
+        import pandas as pd
+
+        keys = ["recipe", by] if by else ["recipe"]
+        if by and by not in self.rows:
+            raise ConfigError(f"Results have no column {by!r}. {did_you_mean(by, self.rows.columns)}")
+        lines = []
+        for key, rows in self.rows.groupby(keys, sort=False):
+            lines.append({**dict(zip(keys, key, strict=True)), **summarise(rows)})
+        return pd.DataFrame(lines)
+
+    def compare(self, a: str, b: str) -> Comparison:
+        """Compare two recipes on the cases that both were judged on.
+
+        Raises:
+            ConfigError: no such recipe.
+        """
+        for name in (a, b):
+            if name not in self.names:
+                raise ConfigError(f"No recipe {name!r} in these results. {did_you_mean(name, self.names)}")
+        return _compare(self._judged(a), self._judged(b), a, b)
+
+    def comparisons(self) -> Any:
+        """Return every pair of recipes as a DataFrame, with Holm's correction over all of them."""
+        import pandas as pd
+
+        pairs = [(a, b) for i, a in enumerate(self.names) for b in self.names[i + 1 :]]
+        found = [self.compare(a, b) for a, b in pairs]
+        table = pd.DataFrame([comparison.to_dict() for comparison in found])
+        if len(table):
+            table["p_holm"] = holm(list(table["p"]))
+        return table
+
+    def failures(self, recipe: str | None = None) -> Any:
+        """Return the rows that were not right, raw replies beside the verdict."""
+        wrong = self.rows[~self.rows["right"]]
+        if recipe is not None:
+            wrong = wrong[wrong["recipe"] == recipe]
+        wanted = ["recipe", "case", "outcome", "detail", "question", "expected", "calls", "text"]
+        return wrong.reindex(columns=wanted).reset_index(drop=True)
+
+    def outcomes(self) -> Any:
+        """Return how often each outcome came, one line a recipe, one column an outcome."""
+        import pandas as pd
+
+        counts = pd.crosstab(self.rows["recipe"], self.rows["outcome"])
+        return counts.reindex(index=self.names, columns=list(OUTCOMES), fill_value=0)
+
+    def flickering(self) -> Any:
+        """Return the cases that came out right in some repeats and wrong in others, as k of n."""
+        grouped = self.rows.groupby(["recipe", "case"], sort=False)["right"].agg(["sum", "count"])
+        found = grouped[(grouped["sum"] > 0) & (grouped["sum"] < grouped["count"])].reset_index()
+        return found.rename(columns={"sum": "right", "count": "repeats"})
+
+    def plot(self) -> Any:
+        """Draw rates with intervals beside outcomes; return a matplotlib Figure."""
+        from toolkit.evaluation.plots import plot_result
+
+        return plot_result(self)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write table and rows (CSV and Parquet) and one TOML a recipe into a folder, and return it.
+
+        Raises:
+            ConfigError: the folder cannot be written.
+        """
+        folder = writable_folder(folder)
+        table = self.table()
+        table.to_csv(folder / "table.csv", index=False)
+        table.to_parquet(folder / "table.parquet", index=False)
+        self.rows.to_csv(folder / "rows.csv", index=False)
+        self.rows.to_parquet(folder / "rows.parquet", index=False)
+        for recipe in self.recipes:
+            recipe.save(folder / "recipes" / f"{file_name(recipe.name)}.toml")
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Result:
+        """Read what `save` wrote.
+
+        Raises:
+            ConfigError: there is no result in the folder.
+        """
+        import pandas as pd
+
+        path = Path(folder) / "rows.parquet"
+        if not path.is_file():
+            raise ConfigError(f"There is no result in {str(folder)!r}: rows.parquet is missing.")
+        recipes = [Recipe.load(file) for file in sorted((Path(folder) / "recipes").glob("*.toml"))]
+        return cls(pd.read_parquet(path), recipes)
+
+    def _judged(self, name: str) -> Any:
+        rows = self.rows[(self.rows["recipe"] == name) & ~self.rows["outcome"].isin(LEFT_OUT)]
+        return rows.set_index(["case", "repeat"])["right"].astype(int)
+
+    def to_text(self) -> str:
+        """Return the table as lines for a terminal."""
+        return str(display_table(self.table()).to_string(index=False))
+
+    def __repr__(self) -> str:
+        return f"Result({len(self.names)} recipes × {self.rows['case'].nunique() if len(self.rows) else 0} cases)"
+
+    def _repr_html_(self) -> str:
+        return str(display_table(self.table()).to_html(index=False))
+
+
+def summarise(rows: Any) -> dict[str, Any]:
+    """Return k, n, rate, interval and cost of some rows of a result."""
+    judged = rows[~rows["outcome"].isin(LEFT_OUT)]
+    rate = Rate.of(int(judged["right"].sum()), len(judged))
+    calls, quiet = judged[judged["expects_call"]], judged[~judged["expects_call"]]
+    left = rows["outcome"][rows["outcome"].isin(LEFT_OUT)].value_counts()
+    spent = _total(rows, "prompt_tokens") + _total(rows, "completion_tokens")
+    return {
+        "right": rate.k,
+        "judged": rate.n,
+        "rate": rate.rate,
+        "low": rate.low,
+        "high": rate.high,
+        "calls_right": f"{int(calls['right'].sum())}/{len(calls)}",
+        "abstentions_right": f"{int(quiet['right'].sum())}/{len(quiet)}",
+        "false_calls": f"{int((quiet['outcome'] == 'wrong_call').sum())}/{len(quiet)}",
+        "broken": int((judged["outcome"] == "broken_call").sum()),
+        "left_out": ", ".join(f"{count} {name}" for name, count in left.items()),
+        "prompt_tokens": _mean(rows, "prompt_tokens"),
+        "completion_tokens": _mean(rows, "completion_tokens"),
+        "seconds": _mean(rows, "seconds"),
+        "tokens_per_success": spent / rate.k if rate.k else NAN,
+    }
+
+
+def _total(rows: Any, column: str) -> float:
+    return float(rows[column].sum()) if column in rows else 0.0
+
+
+def _mean(rows: Any, column: str) -> float:
+    return float(rows[column].astype(float).mean()) if column in rows else NAN
+
+
+def display_table(table: Any) -> Any:
+    """Return a result table as people read it: one column "right" with k/n, rate and interval."""
+    shown = table.copy()
+    for column, digits in (("prompt_tokens", 0), ("completion_tokens", 0), ("seconds", 2), ("tokens_per_success", 0)):
+        shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
+    rates = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
+    shown["right"] = rates
+    return shown.drop(columns=["judged", "rate", "low", "high"]).rename(
+        columns={
+            "right": "right [95 %]",
+            "calls_right": "calls right",
+            "abstentions_right": "abstained right",
+            "false_calls": "false calls",
+            "left_out": "left out",
+            "prompt_tokens": "tokens in",
+            "completion_tokens": "tokens out",
+            "tokens_per_success": "tokens/success",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Hold a paired comparison of two recipes on the same cases.
+
+    Attributes:
+        a: first recipe.
+        b: second recipe.
+        n: pairs judged in both.
+        both: pairs that both got right.
+        only_a: pairs that only the first got right.
+        only_b: pairs that only the second got right.
+        difference: rate of a minus rate of b.
+        low: lower end of its paired bootstrap interval (95 %, clustered by case).
+        high: upper end.
+        p: exact McNemar p-value, two-sided; NaN where repeats make pairs depend on each other.
+    """
+
+    a: str
+    b: str
+    n: int
+    both: int
+    only_a: int
+    only_b: int
+    difference: float
+    low: float
+    high: float
+    p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict."""
+        from dataclasses import asdict
+
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        if not self.n:
+            return f"{self.a!r} and {self.b!r} share no judged case"
+        interval = f"[{100 * self.low:+.0f}, {100 * self.high:+.0f}]"
+        test = "p not given: repeats are not independent" if isnan(self.p) else f"p = {self.p:.3g}"
+        return (
+            f"{self.a!r} minus {self.b!r}: {100 * self.difference:+.0f} points {interval}, n = {self.n},"
+            f" only first right {self.only_a}, only second {self.only_b}, {test}"
+        )
+
+
+def _compare(a: Any, b: Any, name_a: str, name_b: str) -> Comparison:
+    shared = a.index.intersection(b.index)
+    first, second = a.loc[shared], b.loc[shared]
+    only_a = int(((first == 1) & (second == 0)).sum())
+    only_b = int(((first == 0) & (second == 1)).sum())
+    cases = [case for case, _ in shared]
+    low, high = bootstrap_difference(list(first), list(second), cases)
+    repeated = len(set(cases)) < len(cases)
+    return Comparison(
+        name_a,
+        name_b,
+        len(shared),
+        int((first & second).sum()),
+        only_a,
+        only_b,
+        float(first.mean() - second.mean()) if len(shared) else NAN,
+        low,
+        high,
+        NAN if repeated or not len(shared) else mcnemar(only_a, only_b),
+    )
+
+
+def writable_folder(folder: str | Path) -> Path:
+    """Make a folder if need be and check that it can be written.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    import tempfile
+
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"Cannot write into {str(folder)!r}: {error.strerror}. Choose another run folder.") from None
+    return folder
+
+
+def file_name(name: str) -> str:
+    """Return a name that any file system takes.
+
+    >>> file_name("hermes prompted #2")
+    'hermes_prompted_2'
+    """
+    return "_".join("".join(c if c.isalnum() else " " for c in name).split()) or "recipe"

@@ -1,0 +1,129 @@
+"""Give the verdict on one reply: Outcome.
+
+    right_call        the expected calls, no more and no less, arguments right
+    wrong_call        calls, but not these; or a call where none was right
+    broken_call       it tried to call and the reply could not be read, or was cut
+    right_abstention  no call, and none was right
+    wrong_abstention  no call, though one was right
+    overflow          the prompt did not fit the window          ┐ counted apart, never silently against
+    degenerate        the reply is empty, or loops until its end │ a prompt
+    server_fault      the server failed                          ┘
+
+Not here: intervals and tables (`toolkit.evaluation.results`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolkit.evaluation.cases import Case
+from toolkit.evaluation.matching import differences
+from toolkit.extraction.types import Extraction
+from toolkit.messages import ToolCall
+from toolkit.models.base import Reply
+from toolkit.tools import Tool
+
+Outcome = Literal[
+    "right_call",
+    "wrong_call",
+    "broken_call",
+    "right_abstention",
+    "wrong_abstention",
+    "overflow",
+    "degenerate",
+    "server_fault",
+]
+OUTCOMES: tuple[Outcome, ...] = Outcome.__args__  # type: ignore[attr-defined]
+RIGHT: frozenset[str] = frozenset({"right_call", "right_abstention"})
+LEFT_OUT: frozenset[str] = frozenset({"overflow", "degenerate", "server_fault"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Hold the outcome of one reply and one sentence on why."""
+
+    outcome: Outcome
+    detail: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Tell whether the model did the right thing."""
+        return self.outcome in RIGHT
+
+
+def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
+    """Give the verdict on a reply to a case."""
+    fault = reply.fault
+    if fault and fault.kind == "overflow":
+        return Verdict("overflow", fault.message)
+    if fault and (fault.kind != "parse" or not reply.text):
+        return Verdict("server_fault", f"{fault.kind}: {fault.message}")
+    if extraction.calls:
+        return _score_calls(case, extraction.calls)
+    if is_degenerate(reply):
+        return Verdict("degenerate", "the reply is empty" if not reply.text.strip() else "the reply repeats itself")
+    if extraction.status in ("broken", "truncated"):
+        why = extraction.rejected[0] if extraction.rejected else None
+        return Verdict("broken_call", f"{extraction.status}: {(why.detail or why.reason) if why else 'unreadable'}")
+    if case.expects_call:
+        return Verdict("wrong_abstention", f"expected {', '.join(call['name'] for call in case.calls)}")
+    return Verdict("right_abstention")
+
+
+def _score_calls(case: Case, calls: Sequence[ToolCall]) -> Verdict:
+    if not case.expects_call:
+        return Verdict("wrong_call", f"expected no call, got {', '.join(call.tool_name for call in calls)}")
+    wrong = call_differences(case.calls, calls, {tool.name: tool for tool in case.tools})
+    return Verdict("wrong_call", "; ".join(wrong)) if wrong else Verdict("right_call")
+
+
+def call_differences(
+    expected: Sequence[dict[str, Any]], calls: Sequence[ToolCall], tools: dict[str, Tool]
+) -> list[str]:
+    """Return one sentence for each way in which calls differ from the expected ones; order does not matter.
+
+    Args:
+        expected: calls as {"name", "arguments"}, arguments plain or matchers.
+        calls: the calls made.
+        tools: name -> tool, for defaults.
+    """
+    left = list(calls)
+    found: list[str] = []
+    unmatched = []
+    for want in expected:
+        hit = next((call for call in left if not _call_difference(want, call, tools)), None)
+        if hit is None:
+            unmatched.append(want)
+        else:
+            left.remove(hit)
+    for want in unmatched:
+        near = next((call for call in left if call.tool_name == want["name"]), left[0] if left else None)
+        if near is None:
+            found.append(f"missing call of {want['name']}")
+            continue
+        left.remove(near)
+        found.extend(_call_difference(want, near, tools))
+    return found + [f"extra call of {call.tool_name}" for call in left]
+
+
+def _call_difference(want: dict[str, Any], call: ToolCall, tools: dict[str, Tool]) -> list[str]:
+    if call.tool_name != want["name"]:
+        return [f"wrong tool: expected {want['name']}, got {call.tool_name}"]
+    tool = tools.get(want["name"])
+    return differences(want["arguments"], call.arguments, tool.parameters if tool else None)
+
+
+def is_degenerate(reply: Reply) -> bool:
+    """Tell whether a reply is empty, or was cut at its length while repeating one short piece of text.
+
+    The end of a looping reply is one piece of 1 to 120 characters at least four times over
+    (Source: ollama#15502, ollama#4446).
+    """
+    if not reply.text.strip():
+        return not reply.tool_calls
+    if reply.finish_reason != "length":
+        return False
+    tail = reply.text[-800:]
+    return any(tail.endswith(tail[-size:] * 4) for size in range(1, 121) if size * 4 <= len(tail))

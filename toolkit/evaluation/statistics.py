@@ -1,0 +1,107 @@
+"""Say how sure a number is: intervals, paired tests, correction for many comparisons.
+
+scipy does the work and is imported late. What cannot be estimated is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Hold k of n with its Wilson interval; n = 0 gives NaN.
+
+    >>> Rate.of(21, 50)
+    21/50 = 42 % [29, 56]
+    """
+
+    k: int
+    n: int
+    rate: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, k: int, n: int, confidence: float = 0.95) -> Rate:
+        """Return the rate of `k` successes in `n` tries."""
+        if n == 0:
+            return cls(0, 0, NAN, NAN, NAN)
+        from scipy.stats import binomtest
+
+        interval = binomtest(k, n).proportion_ci(confidence, method="wilson")
+        return cls(k, n, k / n, float(interval.low), float(interval.high))
+
+    def __repr__(self) -> str:
+        if self.n == 0:
+            return "0/0"
+        return f"{self.k}/{self.n} = {self.rate:.0%} [{100 * self.low:.0f}, {100 * self.high:.0f}]".replace("%", " %")
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Return the exact two-sided p-value of McNemar's test.
+
+    Args:
+        only_a: pairs that only the first got right.
+        only_b: pairs that only the second got right.
+
+    >>> mcnemar(0, 0)
+    1.0
+    """
+    if only_a + only_b == 0:
+        return 1.0
+    from scipy.stats import binomtest
+
+    return float(binomtest(min(only_a, only_b), only_a + only_b, 0.5).pvalue)
+
+
+def bootstrap_difference(
+    a: Sequence[float], b: Sequence[float], clusters: Sequence[object] | None = None, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return a percentile interval of mean(a) - mean(b) over paired items, from 5,000 seeded resamples.
+
+    Args:
+        a: one value an item, 1 for right and 0 for wrong.
+        b: the same items, in the same order.
+        clusters: items that stand and fall together, such as repeats of one case; drawn as a whole.
+        confidence: of the interval.
+
+    Returns:
+        (low, high); NaN where there is no item.
+    """
+    import numpy as np
+
+    difference = np.asarray(a, float) - np.asarray(b, float)
+    if difference.size == 0:
+        return NAN, NAN
+    labels = (
+        np.arange(difference.size) if clusters is None else np.unique(np.asarray(clusters, str), return_inverse=True)[1]
+    )
+    sums = np.bincount(labels, difference)
+    sizes = np.bincount(labels)
+    draws = np.random.default_rng(0).integers(0, sums.size, (5000, sums.size))
+    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p-values, in the order given.
+
+    >>> holm([0.01, 0.04])
+    [0.02, 0.04]
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [NAN] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        value = p_values[index]
+        if not math.isnan(value):
+            highest = max(highest, min(1.0, value * (len(p_values) - rank)))
+            adjusted[index] = highest
+    return adjusted
