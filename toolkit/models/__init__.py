@@ -1,5 +1,29 @@
 """Reach models: one string names any of them, and all give the same `Reply`.
 
-`base` (ChatModel, Reply, Options) · `embedded` (in-process llama.cpp) · `weights` (fetch and check them) ·
-`ollama` · `openai` (any OpenAI-compatible server) · `scripted` (tests) · `store` (record and replay).
+`base` (ChatModel, Reply, Options) · `registry` (load_model, list_models) · `embedded` (in-process llama.cpp) ·
+`weights`, `downloads`, `gguf`, `llama` (its file and server) · `ollama` · `openai` (any OpenAI-compatible server) ·
+`wire` (OpenAI's format) · `scripted` (tests) · `store`, `requests`, `recordings` (record and replay).
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["ChatModel", "Chunk", "Fault", "Options", "Reply", "ScriptedModel", "Store", "list_models", "load_model"]
+
+if TYPE_CHECKING:
+    from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply
+    from toolkit.models.registry import list_models, load_model
+    from toolkit.models.scripted import ScriptedModel
+    from toolkit.models.store import Store
+
+_HOMES = {"registry": ("list_models", "load_model"), "scripted": ("ScriptedModel",), "store": ("Store",)}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'toolkit.models' has no attribute {name!r}")
+    import importlib
+
+    home = next((home for home, names in _HOMES.items() if name in names), "base")
+    return getattr(importlib.import_module(f"toolkit.models.{home}"), name)

@@ -15,7 +15,11 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ToolCall, as_messages
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
-FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse"]
+FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
+Limit = Literal["", "num_predict", "num_ctx", "thinking"]
+
+# these decide when and where a reply comes, not what it says
+_NOT_IN_KEY = ("timeout_s", "keep_alive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class Fault:
 
     Attributes:
         kind: `overflow` is a prompt that does not fit the window, whether refused or silently cut;
-            `parse` a server that could not read its own model's call (its raw text is in `Reply.text`).
+            `parse` a server that could not read its own model's call (its raw text is in `Reply.text`);
+            `tools_unsupported` a model whose chat template has no place for `tools=`.
         message: what the server said.
     """
 
@@ -72,21 +77,25 @@ class Options:
             raise ConfigError(f"think must be true, false, 'low', 'medium' or 'high', not {self.think!r}.")
 
     @classmethod
-    def of(cls, value: Options | Mapping[str, Any] | None) -> Options:
-        """Read options from a dict, or give the defaults.
+    def of(cls, value: Options | Mapping[str, Any] | None, defaults: Options | None = None) -> Options:
+        """Read options from a dict laid over `defaults`; an `Options` is taken whole.
 
         Raises:
             ConfigError: an unknown name or an unusable value.
         """
         if value is None:
-            return cls()
+            return defaults or cls()
         if isinstance(value, Options):
             return value
         known = [item.name for item in fields(cls)]
         for name in value:
             if name not in known:
                 raise ConfigError(f"Unknown option {name!r}. {did_you_mean(str(name), known)}")
-        return cls(**value)
+        return replace(defaults or cls(), **value)
+
+    def for_key(self) -> dict[str, Any]:
+        """Return what can change the words of a reply: all options but `timeout_s` and `keep_alive`."""
+        return {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that are set, as plain JSON data."""
@@ -102,7 +111,9 @@ class Reply:
         text: the raw text, exactly as written.
         thinking: reasoning that the server kept apart; inline tags stay in `text`.
         tool_calls: calls that the server itself read (native arm).
-        finish_reason: `stop`, `length` (num_predict reached), `tool_calls`, `overflow`, `error`.
+        finish_reason: `stop`, `length` (see `limit`), `tool_calls`, `overflow`, `error`.
+        limit: where `finish_reason` is `length`, which limit it was: `num_predict` the cap on writing, `num_ctx`
+            the window, `thinking` a cap that was spent before any answer (Source: chatlas#327).
         prompt_tokens: tokens of the prompt; None where the server does not say.
         cached_tokens: how many of them came from the prefix cache.
         completion_tokens: tokens written.
@@ -118,6 +129,7 @@ class Reply:
     thinking: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: FinishReason = "stop"
+    limit: Limit = ""
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None
@@ -177,10 +189,12 @@ class ChatModel(ABC):
     Attributes:
         name: what `load_model` was given.
         supports_tools: whether `tools=` reaches the model natively.
+        defaults: options of a request that sets none; a dict of options is laid over them.
     """
 
     name: str = ""
     supports_tools: bool = False
+    defaults: Options = Options()
 
     @abstractmethod
     def stream(
@@ -247,10 +261,10 @@ class ChatModel(ABC):
             if close:
                 close()
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most back ends have nothing to check
         """Raise `UserError` now if the model cannot answer (no server, not pulled); else do nothing."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - nor anything to free
         """Free what the model holds; afterwards it loads again on use."""
 
     def __enter__(self) -> Self:

@@ -53,7 +53,7 @@ class ScriptedModel(ChatModel):
     ) -> Iterator[Chunk]:
         """Yield the next line word by word, then its reply."""
         said = request_messages(messages)
-        settings = Options.of(options)
+        settings = Options.of(options, self.defaults)
         self.requests.append(
             {"messages": said, "tools": tools, "schema": schema, "options": settings, "tool_choice": tool_choice}
         )
@@ -61,7 +61,7 @@ class ScriptedModel(ChatModel):
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the next line word by word, then its reply."""
-        settings = Options.of(options)
+        settings = Options.of(options, self.defaults)
         self.requests.append({"prompt": prompt, "schema": schema, "options": settings})
         return self._play([ChatMessage.from_user(prompt)], settings)
 
@@ -76,7 +76,8 @@ class ScriptedModel(ChatModel):
         turn = len(self.requests) - 1
         if turn >= len(self.lines) and not (self.cycle and self.lines):
             raise UserError(
-                f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. Add a line, or cycle=True."
+                f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
+                "Add a line, or cycle=True."
             )
         return _as_reply(self.lines[turn % len(self.lines)], messages)
 

@@ -1,0 +1,199 @@
+"""Run a GGUF model in this process: llama.cpp's own server, without a server to start.
+
+The server of one file and window is loaded once and shared; the last user unloads it.
+
+Not here: fetching the weights (`weights`), reading the head of the file (`gguf`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import ModelError, UserError
+from toolkit.models import llama
+from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, request_messages
+from toolkit.models.gguf import read_head, template_takes_tools, trained_context
+from toolkit.models.schemas import request_schema, with_schema_checked
+from toolkit.models.weights import fetch_weights, file_digest, known_weights
+from toolkit.models.wire import StreamedAnswer, chat_body, sampling, tool_specs
+
+
+class EmbeddedModel(ChatModel):
+    """Answer from a GGUF file in this process. Nothing is fetched or loaded before the first request.
+
+    Args:
+        name: a known model such as `smollm2-135m`, or the path of a .gguf file.
+        threads: threads of llama.cpp; one fewer than there are cores if None, for its spinning threads lose a
+            factor of ten as soon as anything else runs.
+        defaults: options of a request that sets none.
+
+    Raises:
+        WeightsError: no such name.
+    """
+
+    def __init__(self, name: str, threads: int | None = None, defaults: Options | None = None) -> None:
+        self.name = f"embedded/{name}"
+        self.threads = threads or llama.default_threads()
+        self.defaults = defaults or Options()
+        self._file = Path(name).expanduser() if name.endswith(".gguf") or "/" in name else None
+        self._weights = None if self._file else known_weights(name)
+        self._held = llama.Hold()
+
+    @property
+    def path(self) -> Path:
+        """Return the weights file, fetching it where it is missing.
+
+        Raises:
+            WeightsError: it cannot be fetched.
+        """
+        return self._file or fetch_weights(self.name.removeprefix("embedded/"))
+
+    @property
+    def supports_tools(self) -> bool:  # type: ignore[override]
+        """Tell whether the chat template has a place for tools; SmolLM2's has none."""
+        return self._weights.supports_tools if self._weights else template_takes_tools(read_head(self.path))
+
+    @property
+    def trained_ctx(self) -> int | None:
+        """Return the longest window the model was trained for, in tokens."""
+        return trained_context(read_head(self.path))
+
+    def stream(
+        self,
+        messages: Any,
+        *,
+        tools: Any = None,
+        schema: Any = None,
+        options: Any = None,
+        tool_choice: str | None = None,
+    ) -> Iterator[Chunk]:
+        """Yield the reply piece by piece; closing the stream stops llama.cpp at the next token."""
+        said, specs = request_messages(messages), tool_specs(tools)
+        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
+        if specs and tool_choice not in (None, "auto", "none", "required", "any"):
+            # llama.cpp takes no tool's name as choice: offer that one alone and require a call
+            specs, tool_choice = [spec for spec in specs if spec["function"]["name"] == tool_choice], "required"
+        body = chat_body(said, specs, held_to, settings, tool_choice)
+        return self._answer("handle_chat_completions", body, settings, held_to, len(said))
+
+    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
+        """Yield the continuation of a raw prompt piece by piece."""
+        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
+        body = {"prompt": prompt, **sampling(settings), "stream": True}
+        if held_to is not None:
+            body["json_schema"] = held_to
+        return self._answer("handle_completions", body, settings, held_to, 0)
+
+    def _answer(self, method: str, body: dict[str, Any], options: Options, schema: Any, turn: int) -> Iterator[Chunk]:
+        if body.get("tools") and not self.supports_tools:
+            yield Chunk(reply=self._no_tools(body))
+            return
+        shared, load_seconds = self._server(options)
+        started = time.perf_counter()
+        answer = StreamedAnswer(turn)
+        fault = None
+        try:
+            for piece in llama.pieces(shared, method, _clean(body), options.timeout_s):
+                yield from answer.feed(piece)
+        except TimeoutError:
+            fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
+        except ModelError as error:
+            fault = Fault("server", str(error))
+        reply = answer.reply(self.name, options, time.perf_counter() - started, load_seconds)
+        raw = {"request": body, "timings": answer.timings, "error": answer.error}
+        reply = reply.replace(raw={key: value for key, value in raw.items() if value})
+        if fault:
+            reply = reply.replace(fault=fault, finish_reason="error")
+        yield Chunk(reply=with_schema_checked(reply, schema))
+
+    def _no_tools(self, body: dict[str, Any]) -> Reply:
+        message = f"The chat template of {self.name!r} has no place for tools; use the prompted or constrained arm."
+        fault = Fault("tools_unsupported", message)
+        return Reply(finish_reason="error", model=self.name, fault=fault, raw={"request": body})
+
+    def _server(self, options: Options) -> tuple[llama.Shared, float]:
+        """Return the loaded server with one use more, and the seconds spent loading."""
+        path = self.path
+        read_head(path)  # says what is wrong; llama.cpp would not
+        return self._held.use(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text is, chat markers such as `<|im_start|>` counted as one each."""
+        answer = self._ask("/tokenize", {"content": text, "add_special": False, "parse_special": True})
+        return len(answer["tokens"])
+
+    def apply_template(self, messages: Any, tools: Any = None) -> str:
+        """Return the exact string that the model sees for a conversation."""
+        body = chat_body(request_messages(messages), tool_specs(tools), None, self.defaults, None)
+        return str(
+            self._ask("/apply-template", {key: body[key] for key in ("messages", "tools") if key in body})["prompt"]
+        )
+
+    def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
+        import urllib.request
+
+        shared, _ = self._server(self.defaults)
+        try:
+            address = shared.server.listening_address
+            data = json.dumps(_clean(body)).encode()
+            # a proxy set in the environment has no business on loopback
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            request = urllib.request.Request(address + route, data, {"Content-Type": "application/json"})  # noqa: S310
+            with opener.open(request, timeout=self.defaults.timeout_s) as answer:
+                return dict(json.load(answer))
+        except OSError as error:
+            raise ModelError(f"llama.cpp did not answer {route}: {error}") from None
+        finally:
+            llama.release(shared)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return back end, file digest and llama.cpp version; needs neither the weights nor llama.cpp loaded."""
+        return {"backend": "embedded", "name": self.name, "digest": self._digest, "server": _version()}
+
+    @cached_property
+    def _digest(self) -> str:
+        if self._weights:
+            return self._weights.sha256
+        read_head(self.path)
+        return file_digest(self.path)
+
+    def check(self) -> None:
+        """Raise now if the model cannot answer; fetches missing weights.
+
+        Raises:
+            WeightsError: the file is missing, damaged or cannot be fetched.
+            UserError: xllamacpp is not installed.
+        """
+        llama.import_llama()
+        read_head(self.path)
+
+    def close(self) -> None:
+        """Unload the model, unless another one shares its server; it loads again on use."""
+        self._held.drop()
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"xllamacpp {version('xllamacpp')}"
+    except PackageNotFoundError:
+        raise UserError(
+            "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
+        ) from None
+
+
+def _clean(body: dict[str, Any]) -> dict[str, Any]:
+    """Replace lone surrogates, which UTF-8 cannot carry."""
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return dict(json.loads(text.encode("utf-8", "replace")))
+    return body

@@ -1,0 +1,197 @@
+"""Hold llama.cpp servers in this process: load once, share, stream, stop early, unload with the last user.
+
+Not here: what is sent to them (`embedded`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import ModelError, UserError, WeightsError
+
+
+@dataclass(frozen=True)
+class ServerKey:
+    """Name one loaded server: these settings take effect at load time only."""
+
+    path: Path
+    num_ctx: int
+    threads: int
+
+
+@dataclass
+class Shared:
+    """Hold one loaded server and count who uses it; at zero it is unloaded."""
+
+    key: ServerKey
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    server: Any = None
+    users: int = 0
+
+
+_servers: dict[ServerKey, Shared] = {}
+_registry = threading.Lock()
+_running: set[threading.Event] = set()
+
+
+def default_threads() -> int:
+    """Return one fewer than the cores this process may use, at least one."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, count - 1)
+
+
+def acquire(key: ServerKey) -> tuple[Shared, float]:
+    """Return the server of `key`, loading it if nobody has, and the seconds that took.
+
+    Raises:
+        UserError: the extra is not installed.
+        WeightsError: llama.cpp cannot load the file.
+    """
+    with _registry:
+        shared = _servers.setdefault(key, Shared(key))
+        shared.users += 1
+    try:
+        with shared.lock:
+            if shared.server is not None:
+                return shared, 0.0
+            started = time.perf_counter()
+            shared.server = _load(key)
+            return shared, time.perf_counter() - started
+    except BaseException:
+        release(shared)
+        raise
+
+
+def release(shared: Shared) -> None:
+    """Give up one use of a server."""
+    with _registry:
+        shared.users -= 1
+        if shared.users:
+            return
+        _servers.pop(shared.key, None)
+        shared.server = None  # the destructor unloads
+
+
+def _load(key: ServerKey) -> Any:
+    llama = import_llama()
+    params = llama.CommonParams()
+    params.model.path = str(key.path)
+    params.n_ctx, params.n_parallel = key.num_ctx, 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = key.threads
+    params.verbosity = -1  # else llama.cpp logs pages to stderr
+    params.warmup = params.fit_params = False  # fit_params would shrink the window that was asked for
+    try:
+        return llama.Server(params)
+    except RuntimeError as error:
+        raise WeightsError(
+            f"llama.cpp could not load {str(key.path)!r} with num_ctx={key.num_ctx} ({error}). The file may be "
+            "cut off, of a kind that this llama.cpp does not know, or too big for the memory."
+        ) from None
+
+
+def import_llama() -> Any:
+    """Import xllamacpp.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise UserError(
+            f"Embedded models need xllamacpp ({error}). Install it: pip install 'local-tool-calling[embedded]'"
+        ) from None
+    return xllamacpp
+
+
+class Hold:
+    """Keep one server for one model between its requests; another window replaces it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shared: Shared | None = None
+
+    def use(self, key: ServerKey) -> tuple[Shared, float]:
+        """Return the server with one use more, for the caller to release, and the seconds spent loading."""
+        with self._lock:
+            if self._shared is None or self._shared.key != key:
+                old, (self._shared, seconds) = self._shared, acquire(key)
+                if old is not None:
+                    release(old)
+                acquire(key)
+                return self._shared, seconds
+            return acquire(key)
+
+    def drop(self) -> None:
+        """Give up the server, if one is held."""
+        with self._lock:
+            held, self._shared = self._shared, None
+        if held is not None:
+            release(held)
+
+
+def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) -> Iterator[dict[str, Any]]:
+    """Yield the pieces of a streamed answer and give up one use of the server at its end.
+
+    The native call runs in a thread of its own, so that Ctrl-C reaches the caller; leaving early stops
+    it at the next token.
+
+    Raises:
+        TimeoutError: nothing came for `timeout_s` seconds.
+        ModelError: llama.cpp refused the request.
+    """
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    left = threading.Event()
+    _running.add(left)
+
+    def take(piece: Any) -> bool:
+        found.put(piece)
+        return left.is_set()  # True stops generation
+
+    def work() -> None:
+        try:
+            getattr(shared.server, method)(body, take)
+            found.put(None)
+        except Exception as error:
+            found.put(error)
+        finally:
+            _running.discard(left)
+            release(shared)
+
+    threading.Thread(target=work, name="llama.cpp", daemon=True).start()
+    try:
+        while (piece := _next(found, timeout_s)) is not None:
+            if isinstance(piece, Exception):
+                raise ModelError(f"llama.cpp refused the request: {piece}") from None
+            yield piece
+    finally:
+        left.set()
+
+
+def _next(found: queue.SimpleQueue[Any], timeout_s: float) -> Any:
+    try:
+        return found.get(timeout=timeout_s)
+    except queue.Empty:
+        raise TimeoutError from None
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop what still runs, so that no native thread outlives the interpreter."""
+    for left in list(_running):
+        left.set()
+    end = time.monotonic() + 5
+    while _running and time.monotonic() < end:
+        time.sleep(0.01)
+    with _registry:
+        for shared in _servers.values():
+            shared.server = None
+        _servers.clear()

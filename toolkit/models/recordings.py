@@ -1,0 +1,105 @@
+"""Write replies as JSON Lines to commit beside notebooks and tests, and read them back.
+
+One reply a line in an order that depends on the requests alone, without what changes from run to run on the
+wire (`raw`), so a re-recording shows as a small diff.
+
+Not here: the database (`store`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.models.base import Reply
+from toolkit.models.requests import digest
+
+_FIELDS = ("model", "repeat", "fingerprint", "request", "reply")
+
+
+def write_recording(rows: Iterable[Mapping[str, Any]], path: Path, models: Iterable[str] | None = None) -> int:
+    """Write rows of a store as one recording and return how many; the file is whole or untouched.
+
+    Args:
+        rows: what `Store.rows` gives.
+        path: the .jsonl file.
+        models: keep only these models; None keeps all.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    wanted = None if models is None else set(models)
+    kept = sorted((row for row in rows if wanted is None or row["model"] in wanted), key=_place)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as file:
+            part = Path(file.name)
+            try:
+                for row in kept:
+                    file.write(_line(row))
+                file.flush()
+            except BaseException:
+                part.unlink()
+                raise
+        part.chmod(0o666 & ~_umask())
+        part.replace(path)
+    except OSError as error:
+        raise UserError(f"The recording {str(path)!r} cannot be written: {error.strerror or error}.") from None
+    return len(kept)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["model"], digest(row["request"]), row["repeat"], digest(row["fingerprint"])
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    reply = {name: value for name, value in row["reply"].items() if name != "raw" and value not in (None, "", [], 0)}
+    for clock in ("seconds", "load_seconds"):
+        if clock in reply:
+            reply[clock] = round(reply[clock], 3)
+    text = json.dumps({**{name: row[name] for name in _FIELDS}, "reply": reply}, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate: UTF-8 cannot carry it, an escape can
+        text = json.dumps(json.loads(text))
+    return text + "\n"
+
+
+def read_recording(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a recording.
+
+    Raises:
+        UserError: the file is missing, or a line is no reply; names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The recording {str(path)!r} cannot be read: {error}. Check the path, or record it again."
+        ) from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _read_line(line, f"{path}:{number}")
+
+
+def _read_line(line: str, place: str) -> dict[str, Any]:
+    try:
+        row = {name: json.loads(line)[name] for name in _FIELDS}
+        row["reply"] = Reply.from_dict(row["reply"]).to_dict()
+        return row
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{place}: this line is no recorded reply ({type(error).__name__}: {error}). "
+            "Restore the file, or record it again."
+        ) from None

@@ -1,0 +1,125 @@
+"""Turn one string into a model: `embedded/…`, `ollama/…`, `openai/NAME@URL`; and list what there is.
+
+Not here: the back ends themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from toolkit.errors import ConfigError, ModelNotFoundError, ToolkitError, closest, did_you_mean
+from toolkit.models.base import ChatModel, Options
+
+_FORMS = "'embedded/smollm2-135m', 'embedded//path/to/any.gguf', 'ollama/NAME' or 'openai/NAME@http://HOST:PORT/v1'"
+
+
+def load_model(name: str, **settings: Any) -> ChatModel:
+    """Return the model that a string names. Nothing is contacted, fetched or loaded before the first request.
+
+    Args:
+        name: `embedded/smollm2-135m`, `embedded//path/to/any.gguf`, `ollama/qwen3:4b`,
+            `openai/NAME@http://127.0.0.1:8080/v1`.
+        settings: `threads=` for embedded models, `host=` for Ollama; every other one is an option of `Options`
+            that requests use unless they set it themselves, such as `num_ctx=4096`.
+
+    Raises:
+        ModelNotFoundError: the name is of no known form.
+        WeightsError: an embedded model that does not exist.
+        ConfigError: an unknown setting.
+    """
+    kind, slash, rest = name.partition("/")
+    if kind not in _MAKERS or not slash or not rest:
+        raise ModelNotFoundError(_unknown(name))
+    own, make = _MAKERS[kind]
+    known = [item.name for item in fields(Options)]
+    for setting in settings:
+        if setting not in known and setting not in own:
+            raise ConfigError(f"Unknown setting {setting!r} of {name!r}. {did_you_mean(setting, [*own, *known])}")
+    options = {key: value for key, value in settings.items() if key in known}
+    return make(rest, defaults=Options.of(options), **{key: settings[key] for key in own if key in settings})
+
+
+def _unknown(name: str) -> str:
+    from toolkit.models.weights import KNOWN
+
+    near = closest(name, [f"embedded/{known}" for known in KNOWN], n=1)
+    if not near and "/" not in name and name:
+        near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"Model {name!r} is unknown.{hint} Write {_FORMS}."
+
+
+def _embedded(name: str, **settings: Any) -> ChatModel:
+    from toolkit.models.embedded import EmbeddedModel
+
+    return EmbeddedModel(name, **settings)
+
+
+def _ollama(name: str, **settings: Any) -> ChatModel:
+    from toolkit.models.ollama import OllamaModel
+
+    return OllamaModel(name, **settings)
+
+
+def _openai(name: str, **settings: Any) -> ChatModel:
+    from toolkit.models.openai import OpenAIModel
+
+    return OpenAIModel(name, **settings)
+
+
+# kind -> (settings of its own, maker)
+_MAKERS: dict[str, tuple[tuple[str, ...], Callable[..., ChatModel]]] = {
+    "embedded": (("threads",), _embedded),
+    "ollama": (("host",), _ollama),
+    "openai": ((), _openai),
+}
+
+
+@dataclass(frozen=True)
+class ModelLine:
+    """Hold one line of the list of models.
+
+    Attributes:
+        name: what `load_model` takes.
+        state: `ready`, or what stands in the way.
+        size: bytes on disk or to fetch; None if unknown.
+        about: parameters, family, licence, whatever is known.
+    """
+
+    name: str
+    state: str
+    size: int | None
+    about: str
+
+
+def list_models(host: str | None = None) -> list[ModelLine]:
+    """Return the embedded models, fetched or not, and what an Ollama server has.
+
+    A server that does not answer is one line that says so, not an error.
+    """
+    return [*_embedded_lines(), *_ollama_lines(host)]
+
+
+def _embedded_lines() -> list[ModelLine]:
+    from toolkit.models.weights import KNOWN, is_fetched
+
+    return [
+        ModelLine(
+            f"embedded/{name}",
+            "ready" if is_fetched(name) else "fetched on first use",
+            known.size,
+            f"{known.about} ({known.licence})",
+        )
+        for name, known in KNOWN.items()
+    ]
+
+
+def _ollama_lines(host: str | None) -> list[ModelLine]:
+    from toolkit.models.ollama import server_models
+
+    try:
+        return server_models(host)
+    except ToolkitError as error:
+        return [ModelLine("ollama/…", str(error), None, "")]

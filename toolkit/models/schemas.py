@@ -1,0 +1,67 @@
+"""Check JSON Schemas before a server sees them, and replies after it has answered.
+
+A server accepts a schema and does not always honour it (Source: ollama#8063, ollama#15260), and takes a
+misplaced keyword without a word (Source: ollama#8543); so both ends are checked here.
+
+Not here: schemas of tools (`toolkit.tools`), and making one from tools (`toolkit.protocols`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.models.base import Fault, Reply
+
+
+def request_schema(schema: Any) -> dict[str, Any] | None:
+    """Read the schema of a request.
+
+    Raises:
+        ConfigError: it is no JSON Schema object.
+    """
+    if schema is None:
+        return None
+    if not isinstance(schema, Mapping):
+        raise ConfigError(f"schema must be a JSON Schema as a dict, not {schema!r}.")
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.Draft202012Validator(dict(schema))
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        raise ConfigError(f"schema is no valid JSON Schema: {getattr(error, 'message', error)}") from None
+    return dict(schema)
+
+
+def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
+    """Return the reply, with a fault if a finished text breaks the schema it was held to.
+
+    A text that a limit cut off is left alone: there the limit is to blame, not the schema.
+    """
+    if schema is None or reply.fault or reply.finish_reason != "stop":
+        return reply
+    problem = schema_problem(reply.text, schema)
+    return reply.replace(fault=Fault("schema_not_honoured", problem)) if problem else reply
+
+
+def schema_problem(text: str, schema: Mapping[str, Any]) -> str:
+    """Say how a text breaks a schema; empty if it does not.
+
+    >>> schema_problem('{"n": 1}', {"type": "object", "required": ["n"]})
+    ''
+    >>> schema_problem('one', {"type": "object"})
+    "The reply is no JSON: 'one'."
+    """
+    import jsonschema_rs
+
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return f"The reply is no JSON: {text[:80]!r}."
+    error = next(iter(jsonschema_rs.Draft202012Validator(dict(schema)).iter_errors(value)), None)
+    if error is None:
+        return ""
+    place = "".join(f"[{step!r}]" for step in error.instance_path) or "the top level"
+    return f"The reply breaks the schema at {place}: {error.message}"

@@ -1,0 +1,373 @@
+"""Keep every reply, so that no question is asked twice and a run can be replayed without any model.
+
+One SQLite file in WAL mode, JSON text, one commit a reply: `kill -9` loses at most the request in flight.
+
+Not here: the key of a request (`requests`), recordings as JSONL (`recordings`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from toolkit.errors import ConfigError, ReplayMissError, UserError, did_you_mean
+from toolkit.models.base import ChatModel, Chunk, Options, Reply
+from toolkit.models.requests import (
+    Request,
+    as_json,
+    chat_request,
+    complete_request,
+    differences,
+    digest,
+    nearest,
+    reply_key,
+)
+
+Mode = Literal["record", "replay", "off"]
+
+# a server that was away or slow may answer next time, so these are asked again
+_NOT_KEPT = ("server", "timeout")
+_APPLICATION = 0x746B7231  # marks the file as a store of replies
+_SECONDS_TO_WAIT = 60
+_TABLE = """
+CREATE TABLE IF NOT EXISTS replies (
+  key TEXT PRIMARY KEY, model TEXT NOT NULL, request_digest TEXT NOT NULL, repeat INTEGER NOT NULL,
+  fingerprint TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL, created REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_request ON replies (request_digest, model, repeat);
+"""
+
+
+class Store:
+    """Hold the replies of one file, safe for many threads and processes at once.
+
+    A path that ends in `.jsonl` is opened as a committed recording: it can be replayed, not recorded to.
+
+    >>> from toolkit.models.scripted import ScriptedModel
+    >>> with Store(":memory:") as store:
+    ...     model = store.wrap(ScriptedModel(["Hello!"]))
+    ...     first, second = model.chat("Hi"), model.chat("Hi")
+    >>> second.text, second.from_store
+    ('Hello!', True)
+
+    Args:
+        path: the file; made with its folders if missing. `":memory:"` keeps nothing.
+
+    Raises:
+        UserError: the file is damaged, is something else, or cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.is_recording = self.path.endswith(".jsonl")
+        self._lock = threading.RLock()
+        with _explained(self.path):
+            self._connection = _open(":memory:" if self.is_recording else self.path)
+        if self.is_recording:
+            self.import_jsonl(self.path)
+
+    def wrap(self, model: ChatModel | str | None, mode: Mode = "record", repeat: int = 0) -> ChatModel:
+        """Return a model that answers from this store.
+
+        Args:
+            model: the model; in replay its name is enough, and None stands for the only model in the store.
+            mode: `record` answers from the store or asks the model and keeps the reply; `replay` never asks;
+                `off` gives the model back as it is.
+            repeat: index of the repetition; each has replies of its own (Source: promptfoo#360).
+
+        Raises:
+            ConfigError: unknown mode, or a mode that needs the model itself.
+            UserError: recording to a `.jsonl` file.
+        """
+        if mode not in get_args(Mode):
+            raise ConfigError(f"Unknown mode {mode!r} of a store. {did_you_mean(mode, get_args(Mode))}")
+        if mode == "replay":
+            return StoredModel(self, None, model.name if isinstance(model, ChatModel) else self._name(model), repeat,
+                               model.defaults if isinstance(model, ChatModel) else Options())  # fmt: skip
+        if not isinstance(model, ChatModel):
+            raise ConfigError(
+                f"Mode {mode!r} needs a model to ask, not {model!r}. Give load_model({model!r}), or mode='replay'."
+            )
+        if mode == "off":
+            return model
+        if self.is_recording:
+            raise UserError(
+                f"{self.path!r} is a recording and only replays. Record to a .sqlite file, then export_jsonl."
+            )
+        return StoredModel(self, model, model.name, repeat, model.defaults)
+
+    def replay_model(self, name: str | None = None, repeat: int = 0) -> ChatModel:
+        """Return a model that answers from this store only: no server, no weights."""
+        return self.wrap(name, "replay", repeat)
+
+    def _name(self, name: str | None) -> str:
+        if name is not None:
+            return name
+        models = self.models()
+        if len(models) != 1:
+            raise UserError(f"{self.path!r} holds replies of {models or 'no model'}: name the one to replay.")
+        return models[0]
+
+    def models(self) -> list[str]:
+        """Return the names of the models with replies here."""
+        return [name for (name,) in self._all("SELECT DISTINCT model FROM replies ORDER BY model")]
+
+    def __len__(self) -> int:
+        return int(self._all("SELECT count(*) FROM replies")[0][0])
+
+    def find(self, request: Request, fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
+        """Return the reply that this very model gave to a request, or None."""
+        rows = self._all("SELECT reply FROM replies WHERE key = ?", reply_key(digest(request), fingerprint, repeat))
+        return _reply(rows[0][0]) if rows else None
+
+    def replay(self, request: Request, model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
+        """Return the newest reply of a model of that name, with the fingerprint it was recorded under.
+
+        Raises:
+            ReplayMissError: there is none; says what differs from the nearest stored request.
+        """
+        rows = self._all(
+            "SELECT reply, fingerprint FROM replies WHERE request_digest = ? AND model = ? AND repeat = ? "
+            "ORDER BY created DESC, key LIMIT 1",
+            digest(request), model, repeat,
+        )  # fmt: skip
+        if not rows:
+            raise ReplayMissError(self.explain_miss(request, model, repeat))
+        return _reply(rows[0][0]), json.loads(rows[0][1])
+
+    def explain_miss(self, request: Request, model: str, repeat: int) -> str:
+        """Say which part of a key differs from the nearest stored request."""
+        start = f"{self.path!r} holds no reply of {model!r} to this request"
+        end = "Record it: wrap the model with mode='record'."
+        same = self._all("SELECT model, repeat FROM replies WHERE request_digest = ?", digest(request))
+        if any(name == model for name, _ in same):
+            return f"{start} as repeat {repeat}; it has repeats {sorted(n for m, n in same if m == model)}. {end}"
+        if same:
+            return f"{start}; models with one: {', '.join(sorted({repr(name) for name, _ in same}))}. {end}"
+        rows = self._all("SELECT request FROM replies WHERE model = ? ORDER BY created DESC LIMIT 2000", model)
+        if not rows:
+            return f"{start}, nor to any other. It holds replies of: {', '.join(self.models()) or 'none'}. {end}"
+        closest = nearest(request, [json.loads(row[0]) for row in rows])
+        assert closest is not None
+        parts = differences(closest, request)
+        more = f"; and {len(parts) - 4} more places" if len(parts) > 4 else ""
+        return f"{start}. The nearest stored request differs in {'; '.join(parts[:4])}{more}. {end}"
+
+    def keep(
+        self, request: Request, fingerprint: Mapping[str, Any], reply: Reply, repeat: int = 0, model: str = ""
+    ) -> bool:
+        """Keep a reply, unless one is there already; tell whether it was kept.
+
+        Faults that may pass (server away, timeout) are not kept, so that the next run asks again.
+        """
+        if reply.fault and reply.fault.kind in _NOT_KEPT:
+            return False
+        row = _row(request, fingerprint, reply.to_dict(), repeat, model or reply.model)
+        return self._insert([row]) == 1
+
+    def _insert(self, rows: Iterable[tuple[Any, ...]]) -> int:
+        with self._lock, _explained(self.path):
+            before = self._connection.total_changes
+            with self._connection:
+                self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            return self._connection.total_changes - before
+
+    def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock, _explained(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every reply with its request: model, repeat, fingerprint, request, reply; oldest first."""
+        query = "SELECT model, repeat, fingerprint, request, reply FROM replies ORDER BY created, key"
+        for model, repeat, fingerprint, request, reply in self._all(query):
+            yield {
+                "model": model,
+                "repeat": repeat,
+                "fingerprint": json.loads(fingerprint),
+                "request": json.loads(request),
+                "reply": json.loads(reply),
+            }
+
+    def export_jsonl(self, path: str | Path, models: Iterable[str] | None = None) -> int:
+        """Write the replies as a recording to commit, and return how many; see `recordings`."""
+        from toolkit.models.recordings import write_recording
+
+        return write_recording(self.rows(), Path(path), models)
+
+    def import_jsonl(self, path: str | Path) -> int:
+        """Read a recording into this store and return how many replies were new.
+
+        Raises:
+            UserError: the file is missing or one of its lines is damaged; nothing is read then.
+        """
+        from toolkit.models.recordings import read_recording
+
+        return self._insert(
+            [
+                _row(line["request"], line["fingerprint"], line["reply"], line["repeat"], line["model"])
+                for line in read_recording(Path(path))
+            ]
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (self.path,)  # another process opens the same file
+
+    def __repr__(self) -> str:
+        return f"Store({self.path!r}, {len(self)} replies)"
+
+
+def _row(
+    request: Request, fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
+) -> tuple[Any, ...]:
+    asked = digest(request)
+    key = reply_key(asked, fingerprint, repeat)
+    return key, model, asked, repeat, as_json(fingerprint), as_json(request), as_json(reply), time.time()
+
+
+def _reply(text: str) -> Reply:
+    return Reply.from_dict(json.loads(text)).replace(from_store=True)
+
+
+def _open(path: str) -> sqlite3.Connection:
+    if path != ":memory:":
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, check_same_thread=False)
+    try:
+        owner, tables = (connection.execute(q).fetchone()[0] for q in (
+            "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"))  # fmt: skip
+        if owner not in (0, _APPLICATION) or (owner == 0 and tables):
+            raise UserError(f"{path!r} is a database of something else. Name another file for the replies.")
+        if owner == 0:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(f"BEGIN IMMEDIATE; {_TABLE} PRAGMA application_id = {_APPLICATION}; COMMIT;")
+        connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: safe against kill -9, one cheap write a commit
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class _explained:  # noqa: N801 - reads as a phrase: with _explained(path)
+    """Turn what SQLite and the disk say into one sentence with the way out."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise UserError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
+        if isinstance(error, sqlite3.OperationalError | OSError):
+            raise UserError(
+                f"The store {self.path!r} cannot be opened or written: {error}. "
+                "Check that its folder is writable and has room."
+            ) from None
+        if isinstance(error, sqlite3.DatabaseError):
+            raise UserError(
+                f"The store {self.path!r} is damaged or no store ({error}). Move it aside and run again; "
+                "what a .jsonl recording holds can be read back with import_jsonl."
+            ) from None
+
+
+class StoredModel(ChatModel):
+    """Answer from a store, and ask the model behind it (if there is one) for what is missing."""
+
+    def __init__(self, store: Store, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
+        self.store = store
+        self.model = model
+        self.name = name
+        self.repeat = repeat
+        self.defaults = defaults
+
+    @property
+    def supports_tools(self) -> bool:  # type: ignore[override]
+        """Tell what the model behind can; a replay takes whatever was recorded."""
+        return self.model.supports_tools if self.model else True
+
+    def stream(
+        self,
+        messages: Any,
+        *,
+        tools: Any = None,
+        schema: Any = None,
+        options: Any = None,
+        tool_choice: str | None = None,
+    ) -> Iterator[Chunk]:
+        """Yield the stored reply in one piece, or the model's own stream, which is kept once it is whole."""
+        settings = Options.of(options, self.defaults)
+        request = chat_request(messages, tools, schema, settings, tool_choice)
+
+        def ask(model: ChatModel) -> Iterator[Chunk]:
+            return model.stream(messages, tools=tools, schema=schema, options=settings, tool_choice=tool_choice)
+
+        return self._answer(request, ask)
+
+    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
+        """Yield the stored continuation in one piece, or the model's own stream."""
+        settings = Options.of(options, self.defaults)
+        request = complete_request(prompt, schema, settings)
+        return self._answer(request, lambda model: model.complete_stream(prompt, schema=schema, options=settings))
+
+    def _answer(self, request: Request, ask: Any) -> Iterator[Chunk]:
+        if self.model is None:
+            yield from _played(self.store.replay(request, self.name, self.repeat)[0])
+            return
+        fingerprint = self.model.fingerprint()
+        known = self.store.find(request, fingerprint, self.repeat)
+        if known is not None:
+            yield from _played(known)
+            return
+        chunks = ask(self.model)
+        try:
+            for chunk in chunks:
+                if chunk.reply is not None:
+                    self.store.keep(request, fingerprint, chunk.reply, self.repeat, self.name)
+                yield chunk
+        finally:
+            chunks.close()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the model's fingerprint; of a replay, the back end and name."""
+        return self.model.fingerprint() if self.model else {"backend": "replay", "name": self.name}
+
+    def check(self) -> None:
+        """Raise now if there is nothing to answer from.
+
+        Raises:
+            ReplayMissError: a replay, and the store holds no reply of this model.
+        """
+        if self.model is not None:
+            self.model.check()
+        elif self.name not in self.store.models():
+            raise ReplayMissError(
+                f"{self.store.path!r} holds no reply of {self.name!r}. {did_you_mean(self.name, self.store.models())}"
+            )
+
+    def close(self) -> None:
+        """Free what the model holds; the store stays open."""
+        if self.model is not None:
+            self.model.close()
+
+
+def _played(reply: Reply) -> Iterator[Chunk]:
+    if reply.text or reply.thinking:
+        yield Chunk(reply.text, reply.thinking)
+    yield Chunk(reply=reply)

