@@ -17,11 +17,18 @@ _HOMES = {
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
     "toolkit.tools": "Tool Toolset tool",
     "toolkit.models.base": "ChatModel Reply Options Fault",
+    "toolkit.models.registry": "load_model list_models",
     "toolkit.models.scripted": "ScriptedModel",
+    "toolkit.models.store": "Store",
     "toolkit.protocols": "Protocol load_protocol list_protocols",
+    "toolkit.evaluation.recipes": "Recipe load_recipes",
+    "toolkit.evaluation.cases": "Case load_cases list_cases",
+    "toolkit.evaluation.asking": "ask",
+    "toolkit.evaluation.sweep": "evaluate",
+    "toolkit.evaluation.results": "Result",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = ("errors", "evaluation", "execution", "extraction", "agents", "lab", "messages", "models", "protocols", "tools")
+_MODULES = ("errors", "evaluation", "execution", "extraction", "agents", "lab", "messages", "models", "protocols", "resources", "tools")
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 
@@ -29,7 +36,9 @@ if TYPE_CHECKING:
     from toolkit.errors import *  # noqa: F403
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
+    from toolkit.models.registry import list_models, load_model
     from toolkit.models.scripted import ScriptedModel
+    from toolkit.models.store import Store
     from toolkit.protocols import Protocol, list_protocols, load_protocol
     from toolkit.tools import Tool, Toolset, tool
 
