@@ -28,7 +28,19 @@ _HOMES = {
     "toolkit.evaluation.results": "Result",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = ("errors", "evaluation", "execution", "extraction", "agents", "lab", "messages", "models", "protocols", "resources", "tools")
+_MODULES = (
+    "errors",
+    "evaluation",
+    "execution",
+    "extraction",
+    "agents",
+    "lab",
+    "messages",
+    "models",
+    "protocols",
+    "resources",
+    "tools",
+)
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 

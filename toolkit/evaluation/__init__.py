@@ -4,22 +4,29 @@
 `statistics` (intervals and tests) · `plots`.
 """
 
+from toolkit.evaluation.asking import Asked, ask, prepare, read
 from toolkit.evaluation.cases import Case, list_cases, load_cases
 from toolkit.evaluation.recipes import Recipe, load_recipes
-from toolkit.evaluation.results import Comparison, Result
+from toolkit.evaluation.results import Comparison, Result, display_table, readable
 from toolkit.evaluation.scoring import OUTCOMES, Outcome, score
 from toolkit.evaluation.sweep import evaluate
 
 __all__ = [
     "OUTCOMES",
+    "Asked",
     "Case",
     "Comparison",
     "Outcome",
     "Recipe",
     "Result",
+    "ask",
+    "display_table",
     "evaluate",
     "list_cases",
     "load_cases",
     "load_recipes",
+    "prepare",
+    "read",
+    "readable",
     "score",
 ]

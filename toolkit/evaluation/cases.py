@@ -258,5 +258,5 @@ def _check_unique(cases: list[Case]) -> None:
     seen: set[str] = set()
     for case in cases:
         if case.id in seen:
-            raise ConfigError(f"Two cases have the id {case.id!r}. Results are paired by ids: make them unique.")
+            raise ConfigError(f"Two cases have the id {case.id!r}. Results are paired by id; make it unique.")
         seen.add(case.id)

@@ -105,6 +105,18 @@ class Result:
         found = grouped[(grouped["sum"] > 0) & (grouped["sum"] < grouped["count"])].reset_index()
         return found.rename(columns={"sum": "right", "count": "repeats"})
 
+    def best(self) -> Best:
+        """Return the recipe with the highest rate, ties to the one that spends fewer tokens for each success.
+
+        Raises:
+            ConfigError: no reply was judged.
+        """
+        table = self.table().dropna(subset=["rate"])
+        if not len(table):
+            raise ConfigError("No reply was judged: all were overflow, degenerate or server_fault. See outcomes().")
+        top = table.sort_values(["rate", "tokens_per_success"], ascending=[False, True]).iloc[0]
+        return Best(str(top["recipe"]), Rate.of(int(top["right"]), int(top["judged"])))
+
     def plot(self) -> Any:
         """Draw rates with intervals beside outcomes; return a matplotlib Figure."""
         from toolkit.evaluation.plots import plot_result
@@ -155,6 +167,14 @@ class Result:
 
     def _repr_html_(self) -> str:
         return str(display_table(self.table()).to_html(index=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Name the recipe that did best, with its rate."""
+
+    name: str
+    rate: Rate
 
 
 def summarise(rows: Any) -> dict[str, Any]:
@@ -209,6 +229,13 @@ def display_table(table: Any) -> Any:
             "tokens_per_success": "tokens/success",
         }
     )
+
+
+def readable(frame: Any) -> Any:
+    """Return a DataFrame styled for reading long replies: wrapped, left-aligned, and escaped as hostile text."""
+    long = {"text-align": "left", "white-space": "pre-wrap", "max-width": "28em", "vertical-align": "top"}
+    styled = frame.style.hide(axis="index").format(escape="html").set_properties(**long)
+    return styled.set_table_styles([{"selector": "th", "props": "text-align: left"}])
 
 
 @dataclass(frozen=True)

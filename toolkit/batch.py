@@ -1,0 +1,129 @@
+"""Run the batch notebook through papermill and make its report: run_demo, run_notebook.
+
+Not here: the notebook itself (`notebooks/batch/evaluate.ipynb`) and what it calls (`toolkit.evaluation`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from toolkit import resources
+from toolkit.errors import UserError
+from toolkit.evaluation.results import Result, writable_folder
+
+
+def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
+    """Run `batch/evaluate.ipynb` into a folder; return the table and where everything lies, as text.
+
+    Args:
+        folder: the run's folder; made if need be.
+        parameters: parameters of the notebook.
+
+    Raises:
+        UserError: the folder cannot be written, or a cell met a mistake of the user's.
+    """
+    where = writable_folder(folder).resolve()
+    check_model(parameters)
+    executed = run_notebook(
+        "notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", {**parameters, "run": str(where)}
+    )
+    write_report(executed, where / "report.html")
+    result = Result.load(where)
+    counts = result.rows["from_store"].fillna(False).astype(bool)
+    lines = [
+        "",
+        f"{parameters.get('model', '')} on {result.rows['case'].nunique()} cases",
+        "",
+        result.to_text(),
+        "",
+        *map(repr, _best_against_rest(result)),
+        "",
+        f"{int(counts.sum())} of {len(counts)} replies came from the store.",
+        f"Executed notebook  {_short(executed)}",
+        f"Report             {_short(where / 'report.html')}",
+        f"Table              {_short(where / 'table.csv')} and table.parquet; every reply in rows.csv",
+        f"Recipes            {_short(where / 'recipes')}",
+        f"Store of replies   {_short(where / 'replies.sqlite')}",
+    ]
+    return "\n".join(lines)
+
+
+def check_model(parameters: dict[str, Any]) -> None:
+    """Load the model's weights, or reach its server, before any notebook starts.
+
+    Raises:
+        UserError: it cannot be reached.
+    """
+    if parameters.get("model") and not parameters.get("recording"):
+        from toolkit.models import load_model
+
+        load_model(parameters["model"]).check()
+
+
+def _best_against_rest(result: Result) -> list[Any]:
+    table = result.table().dropna(subset=["rate"])
+    if len(table) < 2:
+        return []
+    best = str(table.sort_values("rate", ascending=False)["recipe"].iloc[0])
+    return [result.compare(best, name) for name in result.names if name != best]
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return relative if not relative.startswith("..") else str(path)
+
+
+def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progress: bool = True) -> Path:
+    """Execute one of the toolkit's notebooks with parameters and return where the executed copy lies.
+
+    Args:
+        name: such as "notebooks/batch/evaluate.ipynb".
+        out: where the executed notebook is written, cell by cell.
+        parameters: values for its `parameters` cell.
+        progress: whether to show papermill's bar.
+
+    Raises:
+        UserError: papermill is missing, or a cell raised; a mistake of the user's comes without a traceback.
+    """
+    try:
+        import papermill
+        from papermill.exceptions import PapermillExecutionError
+    except ImportError:
+        raise UserError("Batch runs need papermill: pip install 'local-tool-calling[notebook]'.") from None
+    try:
+        papermill.execute_notebook(
+            str(resources.path(name)),
+            str(out),
+            parameters,
+            kernel_name="python3",
+            progress_bar=progress,
+            cwd=os.getcwd(),
+        )
+    except PapermillExecutionError as error:
+        if _is_user_error(error.ename):
+            raise UserError(error.evalue) from None
+        raise UserError(
+            f"{error.ename} in a cell: {error.evalue}. The executed notebook {str(out)!r} shows where."
+        ) from None
+    return Path(out)
+
+
+def _is_user_error(name: str) -> bool:
+    from toolkit import errors
+
+    kind = getattr(errors, name, None)
+    return isinstance(kind, type) and issubclass(kind, UserError)
+
+
+def write_report(notebook: Path, out: Path) -> Path:
+    """Turn an executed notebook into one HTML page without its code cells, and return its path."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
+    page, _ = exporter.from_filename(str(notebook))
+    partial = out.with_suffix(".part")
+    partial.write_text(page, "utf-8")
+    partial.replace(out)
+    return out

@@ -1,0 +1,167 @@
+"""Offer the toolkit on the command line: models, evaluate, extract, demo.
+
+Exit codes: 0 done, 1 it ran and found nothing right (`extract`: no call), 2 a mistake that the message explains,
+130 stopped by Ctrl-C (finished replies are kept).
+Not here: what the commands do; each is a few lines over the public functions.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolkit.errors import ToolkitError, UserError
+
+app = typer.Typer(
+    help="Prompt-based tool calling with local models: which prompt, which reading, how sure.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes, report and the store of replies.")]
+
+
+@app.command()
+def models(
+    fetch: Annotated[str, typer.Option(help="Fetch the weights of this embedded model, then list.")] = "",
+) -> None:
+    """List the models that can be used here: embedded ones and those of the Ollama server."""
+    from toolkit.models import list_models, load_model
+
+    if fetch:
+        load_model(fetch).check()
+    typer.echo(list_models().to_string(index=False))
+
+
+@app.command()
+def evaluate(
+    recipes: Annotated[list[Path], typer.Argument(help="Recipe files (TOML), or folders of them.")],
+    cases: Annotated[str, typer.Option(help="Case file, the name of one in data/cases, or 'all'.")] = "all",
+    tag: Annotated[list[str] | None, typer.Option(help="Keep only cases that carry this tag; repeatable.")] = None,
+    model: Annotated[str, typer.Option(help="Use this model in place of the recipes' own.")] = "",
+    repeats: Annotated[int, typer.Option(min=1, help="Times each case is asked.")] = 1,
+    limit: Annotated[int, typer.Option(min=0, help="Take only the first N cases; 0 takes all.")] = 0,
+    run: Folder = Path("runs/evaluate"),
+    mode: Annotated[str, typer.Option(help="record (ask for what is missing), replay (never ask), off.")] = "record",
+) -> None:
+    """Run recipes over cases and print a table of rates with intervals."""
+    from toolkit.evaluation import evaluate as sweep
+    from toolkit.evaluation import load_cases, load_recipes
+    from toolkit.evaluation.results import writable_folder
+
+    found = load_recipes(recipes)
+    if model:
+        found = [recipe.replace(model=model) for recipe in found]
+    asked = load_cases(cases, *(tag or ()))
+    folder = writable_folder(run)
+    result = sweep(found, asked[:limit] if limit else asked, repeats, folder / "replies.sqlite", mode=_mode(mode))
+    result.save(folder)
+    typer.echo(result.to_text())
+    typer.echo(f"\nTables, recipes and replies are in {folder}")
+
+
+def _mode(value: str) -> Any:
+    if value not in ("record", "replay", "off"):
+        raise UserError(f"--mode {value!r} is unknown. Use record, replay or off.")
+    return value
+
+
+@app.command()
+def extract(
+    file: Annotated[Path | None, typer.Argument(help="File with the reply; standard input where left out.")] = None,
+    tools: Annotated[
+        Path | None, typer.Option(help="JSON file: a list of tools (name, description, parameters).")
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="'auto', a protocol or a call syntax.")] = "auto",
+    form: Annotated[str, typer.Option("--format", help="json or table.")] = "json",
+) -> None:
+    """Read the tool calls out of a model's reply; exits with 1 where there is none."""
+    from toolkit.extraction import extract as read
+
+    if form not in ("json", "table"):
+        raise UserError(f"--format {form!r} is unknown. Use json or table.")
+    known = _read_json(tools) if tools else None
+    if isinstance(known, dict):
+        known = known.get("tools", [known])
+    found = read(_reply(file), tools=known, protocol=_protocol(protocol))
+    if form == "json":
+        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        typer.echo(_call_table(found))
+    raise typer.Exit(0 if found.calls else 1)
+
+
+def _protocol(name: str) -> Any:
+    from toolkit.protocols import list_protocols, load_protocol
+
+    return load_protocol(name) if name in list_protocols() or Path(name).is_dir() else name
+
+
+def _reply(file: Path | None) -> str:
+    if file is None:
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise UserError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
+    except ValueError as error:
+        raise UserError(f"{str(path)!r} is no JSON: {error}. Give a list of tools.") from None
+
+
+def _call_table(found: Any) -> str:
+    lines = [f"status: {found.status}"]
+    for call in found.calls:
+        how = f"{call.syntax}, {call.confidence}" + (f", {' '.join(call.repairs)}" if call.repairs else "")
+        lines.append(
+            f"call    {call.tool_name} {json.dumps(call.arguments, ensure_ascii=False)}  ({how}; at {call.span})"
+        )
+    lines += [f"no call {item.reason}: {item.detail}  ({item.syntax}; at {item.span})" for item in found.rejected]
+    return "\n".join([*lines, f"text    {found.text.strip()}"])
+
+
+@app.command()
+def demo(
+    model: Annotated[str, typer.Option(help="Model to evaluate.")] = "embedded/smollm2-135m",
+    run: Folder = Path("runs/demo"),
+    cases: Annotated[str, typer.Option(help="Case file, name, or 'all'.")] = "all",
+    tag: Annotated[str, typer.Option(help="Keep only cases with this tag; empty takes all.")] = "demo",
+    recording: Annotated[str, typer.Option(help="Answer from this JSONL of recorded replies, without a model.")] = "",
+) -> None:
+    """Evaluate a model on four recipes: run the batch notebook through papermill and print its table."""
+    from toolkit.batch import run_demo
+
+    parameters = {"model": model, "cases": cases, "tag": tag, "recording": recording}
+    typer.echo(run_demo(run, parameters))
+
+
+def main() -> None:
+    """Run the command line and end with its exit code; a user's mistake prints one message and no traceback."""
+    try:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except (KeyboardInterrupt, typer.Abort):
+        print("\nStopped. Finished replies are kept; run the same command again to go on.", file=sys.stderr)
+        sys.exit(130)
+    except ToolkitError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except _usage_error() as error:
+        error.show()
+        sys.exit(error.exit_code)
+
+
+def _usage_error() -> Any:
+    """Return the root of usage errors; newer typer brings its own copy of click."""
+    return next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
