@@ -1,0 +1,248 @@
+"""Keep a run's state: declared fields, reducers, and the messages with their ids.
+
+A schema is a class with annotations (a TypedDict, say) or a dict of `StateField`:
+
+    class Budget(TypedDict):
+        spent: Annotated[int, operator.add]        # a reducer combines old and new
+        note: str                                  # replaced
+        secret: Annotated[str, Private]            # only hooks see it
+
+But: a key that no schema declares is an error, not dropped (Source: langchain#34164 and its like).
+Not here: who may write when (`toolkit.agents.loop`).
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NotRequired, Required
+
+from toolkit.errors import ConfigError, UpdateError, did_you_mean
+from toolkit.messages import ChatMessage, ChatRole, as_messages
+
+REMOVE_ALL = "__remove_all__"
+_MISSING: Any = object()
+
+
+class Private:
+    """Mark a field as private: ignored in input, absent from output, visible to hooks."""
+
+
+@dataclass(frozen=True)
+class StateField:
+    """Declare one state field.
+
+    Attributes:
+        reducer: function of (old, new) that gives the merged value; None replaces.
+        default: value before any write; may be a function that makes it. Without one the key is absent.
+        private: ignored in input and absent from output.
+    """
+
+    reducer: Callable[[Any, Any], Any] | None = None
+    default: Any = _MISSING
+    private: bool = False
+
+    def initial(self) -> Any:
+        """Return a fresh first value, or the marker for none."""
+        return self.default() if callable(self.default) else copy.deepcopy(self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMessage:
+    """Delete the message with this id from the history; `RemoveMessage(REMOVE_ALL)` deletes all before it."""
+
+    id: str
+
+
+def message_id(message: ChatMessage) -> str | None:
+    """Return the id a message got when it entered a history, or None."""
+    return message.meta.get("id")
+
+
+def with_meta(message: ChatMessage, **meta: Any) -> ChatMessage:
+    """Return the message with more noted beside it."""
+    return replace(message, _meta={**message.meta, **meta})
+
+
+def schema_fields(schema: Any) -> dict[str, StateField]:
+    """Read the fields of a state schema; `messages` is always there and is left out.
+
+    Raises:
+        ConfigError: it is neither a class with annotations nor a dict of StateField.
+    """
+    if schema is None:
+        return {}
+    if isinstance(schema, Mapping):
+        if wrong := [key for key, value in schema.items() if not isinstance(value, StateField)]:
+            raise ConfigError(f"State field {wrong[0]!r} must be a StateField, not {schema[wrong[0]]!r}.")
+        return {str(key): value for key, value in schema.items() if key != "messages"}
+    if not isinstance(schema, type):
+        raise ConfigError(f"{schema!r} is no state schema. Give a TypedDict, or a dict of StateField.")
+    hints = typing.get_type_hints(schema, include_extras=True)
+    return {name: _field(hint, getattr(schema, name, _MISSING)) for name, hint in hints.items() if name != "messages"}
+
+
+def _field(hint: Any, default: Any) -> StateField:
+    while typing.get_origin(hint) in (Required, NotRequired):
+        (hint,) = typing.get_args(hint)
+    if typing.get_origin(hint) is not typing.Annotated:
+        return StateField(default=default)
+    kind, *marks = typing.get_args(hint)
+    private = any(mark is Private or isinstance(mark, Private) for mark in marks)
+    reducer = next((mark for mark in marks if callable(mark) and mark is not Private), None)
+    if reducer is not None and default is _MISSING:
+        empty = typing.get_origin(kind) or kind
+        default = empty if empty in (list, dict, set, tuple, int, float, str, bool) else _MISSING
+    return StateField(reducer, default, private)
+
+
+class RunState:
+    """Hold and merge the state of one run."""
+
+    __slots__ = ("_ids", "_prefix", "_stamped", "fields", "messages", "values")
+
+    def __init__(self, fields: Mapping[str, StateField]) -> None:
+        self.fields = fields
+        self.messages: list[ChatMessage] = []
+        self.values: dict[str, Any] = {}
+        self._ids: set[str] = set()
+        self._prefix = os.urandom(5).hex()
+        self._stamped = 0
+        for name, declared in fields.items():
+            if declared.default is not _MISSING:
+                self.values[name] = declared.initial()
+
+    def start(self, given: Mapping[str, Any]) -> None:
+        """Take the input of a run.
+
+        Raises:
+            UpdateError: a key that no schema declares.
+        """
+        self.merge({key: value for key, value in given.items() if not self._is_private(key)}, "the run's input")
+
+    def _is_private(self, key: str) -> bool:
+        return key in self.fields and self.fields[key].private
+
+    def view(self) -> dict[str, Any]:
+        """Return a copy for hooks; editing it changes nothing here."""
+        seen = {k: copy.copy(v) if isinstance(v, (list, dict, set)) else v for k, v in self.values.items()}
+        seen["messages"] = list(self.messages)
+        return seen
+
+    def output(self) -> dict[str, Any]:
+        """Return the public fields but the messages."""
+        return {key: value for key, value in self.values.items() if not self._is_private(key)}
+
+    def merge(self, update: Any, who: str) -> str | None:
+        """Merge a hook's update, field by field, and return the jump it asks for.
+
+        Args:
+            update: a dict or None.
+            who: who gives it, for the error.
+
+        Raises:
+            UpdateError: no dict, or a key that no schema declares.
+        """
+        if not update:
+            if update is None or isinstance(update, Mapping):
+                return None
+            raise UpdateError(f"{who} returned {update!r}. Return a dict of state fields, a Command, or None.")
+        if not isinstance(update, Mapping):
+            raise UpdateError(f"{who} returned {update!r}. Return a dict of state fields, a Command, or None.")
+        jump = None
+        for key, value in update.items():
+            if key == "messages":
+                self.add(value, who)
+            elif key == "jump_to":
+                jump = value
+            else:
+                self._write(key, value, who)
+        return jump
+
+    def _write(self, key: str, value: Any, who: str) -> None:
+        declared = self.fields.get(key)
+        if declared is None:
+            hint = did_you_mean(key, ["messages", *self.fields])
+            raise UpdateError(f"{who} writes {key!r}, which no state_schema declares. {hint}")
+        if declared.reducer is not None and key in self.values:
+            value = declared.reducer(self.values[key], value)
+        self.values[key] = value
+
+    def add(self, messages: Any, who: str = "a hook") -> None:
+        """Merge messages: a new id is appended, a known one replaced in place, a RemoveMessage deletes.
+
+        Raises:
+            UpdateError: an unknown id is to be deleted, or something is no message.
+        """
+        for item in _items(messages, who):
+            if isinstance(item, RemoveMessage):
+                self._remove(item.id, who)
+            else:
+                self._put(item)
+
+    def _put(self, message: ChatMessage) -> None:
+        known = message.meta.get("id")
+        if known is None:
+            self._stamped += 1
+            known = f"{self._prefix}-{self._stamped}"
+            message = ChatMessage(message._role, message._content, message._name, {**message._meta, "id": known})
+        elif known in self._ids:
+            place = next(i for i, old in enumerate(self.messages) if old.meta.get("id") == known)
+            self.messages[place] = message
+            return
+        self._ids.add(known)
+        self.messages.append(message)
+
+    def insert_after(self, anchor: ChatMessage, messages: Iterable[ChatMessage]) -> None:
+        """Put messages right after one that is in the history."""
+        place = next(i for i, old in enumerate(self.messages) if old is anchor) + 1
+        tail = self.messages[place:]
+        del self.messages[place:]
+        self.add(list(messages))
+        self.messages.extend(tail)
+
+    def _remove(self, known: str, who: str) -> None:
+        if known == REMOVE_ALL:
+            self.messages.clear()
+            self._ids.clear()
+            return
+        if known not in self._ids:
+            raise UpdateError(f"{who} removes message {known!r}, which is not in the history. Take an id from it.")
+        self._ids.discard(known)
+        self.messages = [message for message in self.messages if message.meta.get("id") != known]
+
+    def last_assistant(self) -> ChatMessage | None:
+        """Return the last assistant message, or None."""
+        for message in reversed(self.messages):
+            if message._role is ChatRole.ASSISTANT:
+                return message
+        return None
+
+    def answered(self, turn: ChatMessage) -> set[str | None]:
+        """Return the ids of the calls that have a result after `turn`."""
+        found: set[str | None] = set()
+        for message in reversed(self.messages):
+            if message is turn:
+                break
+            if message._role is ChatRole.TOOL:
+                found.update(result.origin.id for result in message.tool_call_results)
+        return found
+
+
+def _items(messages: Any, who: str) -> list[Any]:
+    if isinstance(messages, RemoveMessage):
+        return [messages]
+    items: list[Any] = []
+    rest = messages if isinstance(messages, (list, tuple)) else [messages]
+    for item in rest:
+        if isinstance(item, (ChatMessage, RemoveMessage)):
+            items.append(item)
+            continue
+        try:
+            items.extend(as_messages(item))
+        except ConfigError as error:
+            raise UpdateError(f"{who} gave {item!r} as a message: {error}") from None
+    return items

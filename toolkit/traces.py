@@ -1,0 +1,346 @@
+"""Keep what happened in one run, in order: Trace.
+
+A trace is the value of a run. It holds the final messages and state, and the events that led there: each model
+call with the exact prompt, the raw reply and what was read out of it, each tool call and its result, jumps, changes
+of the state, errors. Given a file it is also written there as it goes, one JSON line an event, so that a process
+killed in the middle of a tool call leaves everything up to that call.
+Not here: how a trace looks in a notebook (`toolkit.trace_html`); who records it (`toolkit.agents`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+
+VERSION = 1
+
+
+@dataclass(slots=True)
+class Event:
+    """Hold one thing that happened.
+
+    Attributes:
+        kind: `model_call`, `model_reply`, `tool_call`, `tool_result`, `update`, `jump`, `refused`, `error`, `end`.
+        at: seconds since the run started.
+        source: "agent", or the middleware on whose behalf it happened.
+        data: what belongs to the kind, such as `messages`, `reply`, `call`, `result`, `seconds`.
+    """
+
+    kind: str
+    at: float
+    source: str = "agent"
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the data as plain JSON values, messages left as they are."""
+        return {key: _plain(value) for key, value in self.data.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ChatMessage):
+        return value
+    if isinstance(value, ToolCall):
+        return ToolCall.to_dict(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+class Trace:
+    """Hold one run: its events, and the messages and state it ended with.
+
+    >>> trace = Trace(agent="demo")
+    >>> trace.record("jump", to="end")
+    >>> trace.finish([ChatMessage.from_assistant("Hello.")], "done")
+    >>> trace
+    Trace(done: 'Hello.' 0 model calls, 0 tool calls)
+    >>> Trace.from_json(trace.to_json()).text
+    'Hello.'
+
+    Attributes:
+        id: 12 hex digits.
+        agent: the agent's name, if it has one.
+        events: what happened, in order.
+        messages: the final history.
+        state: the final public state fields beside the messages.
+        structured_response: the value in the shape of `response_format`, or None.
+        stop_reason: `done`, `return_direct`, `jump`, `invalid_calls`, `tool_choice`, `error`; `unfinished` until then.
+        error: what ended the run, as text, or None.
+        started: wall-clock time of the start, seconds since 1970.
+        seconds: how long the run took.
+    """
+
+    def __init__(self, agent: str | None = None, file: str | Path | None = None) -> None:
+        self.id = os.urandom(6).hex()
+        self.agent = agent
+        self.events: list[Event] = []
+        self.messages: list[ChatMessage] = []
+        self.state: dict[str, Any] = {}
+        self.structured_response: Any = None
+        self.stop_reason = "unfinished"
+        self.error: str | None = None
+        self.started = time.time()
+        self.seconds = 0.0
+        self.listener: Callable[[Event], None] | None = None
+        self._zero = time.perf_counter()
+        self._file = _Journal(Path(file), self) if file is not None else None
+
+    def record(self, kind: str, source: str = "agent", **data: Any) -> None:
+        """Add an event, and write it to the file if there is one."""
+        event = Event(kind, time.perf_counter() - self._zero, source, data)
+        self.events.append(event)
+        if self._file is not None:
+            self._file.event(event)
+        if self.listener is not None:
+            self.listener(event)
+
+    def finish(self, messages: Iterable[ChatMessage], reason: str, state: Mapping[str, Any] | None = None) -> None:
+        """Note how the run ended."""
+        self.messages = list(messages)
+        self.state = dict(state or {})
+        self.structured_response = self.state.pop("structured_response", None)
+        self.stop_reason = reason
+        self.seconds = time.perf_counter() - self._zero
+        if self._file is not None:
+            self._file.end()
+
+    def of_kind(self, kind: str) -> list[Event]:
+        """Return the events of one kind."""
+        return [event for event in self.events if event.kind == kind]
+
+    @property
+    def text(self) -> str:
+        """Return the last assistant message's text: the answer."""
+        for message in reversed(self.messages):
+            if message.is_from(ChatRole.ASSISTANT):
+                return message.text or ""
+        return ""
+
+    @property
+    def tool_results(self) -> list[ToolCallResult]:
+        """Return the results of all calls in the final history, in order."""
+        return [result for message in self.messages for result in message.tool_call_results]
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """Return all calls in the final history, in order."""
+        return [call for message in self.messages for call in message.tool_calls]
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return the prompt tokens of all model calls, as far as the server said."""
+        return self._tokens("prompt_tokens")
+
+    @property
+    def completion_tokens(self) -> int:
+        """Return the tokens written in all model calls, as far as the server said."""
+        return self._tokens("completion_tokens")
+
+    def _tokens(self, key: str) -> int:
+        return sum(_read(event.data.get("reply"), key) or 0 for event in self.of_kind("model_reply"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trace as plain JSON data; each message is stored once and referred to by number."""
+        table = _Table()
+        events = [_event_line(event, table) for event in self.events]
+        return {"version": VERSION, **self._head(), "events": events, **self._tail(table), "table": table.lines}
+
+    def _head(self) -> dict[str, Any]:
+        return {"id": self.id, "agent": self.agent, "started": self.started}
+
+    def _tail(self, table: _Table) -> dict[str, Any]:
+        return {
+            "messages": table.numbers(self.messages),
+            "state": self.state,
+            "structured_response": self.structured_response,
+            "stop_reason": self.stop_reason,
+            "error": self.error,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the trace as JSON text; what JSON cannot hold becomes text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, default=str)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Trace:
+        """Build a trace from what `to_dict` gave; replies and extractions stay plain data.
+
+        Raises:
+            ConfigError: it is no trace, or of a newer version.
+        """
+        if data.get("version") != VERSION:
+            raise ConfigError(f"This is no trace of version {VERSION}: its version is {data.get('version')!r}.")
+        table = [ChatMessage.from_dict(line) for line in data["table"]]
+        trace = cls(data.get("agent"))
+        trace.id, trace.started = data["id"], data["started"]
+        trace.events = [_read_event(line, table) for line in data["events"]]
+        trace.messages = [table[number] for number in data["messages"]]
+        for key in ("state", "structured_response", "stop_reason", "error", "seconds"):
+            setattr(trace, key, data[key])
+        return trace
+
+    @classmethod
+    def from_json(cls, text: str) -> Trace:
+        """Build a trace from what `to_json` gave."""
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def load(cls, path: str | Path, run: int = -1) -> Trace:
+        """Read a trace from the file it was written to, also after the process was killed.
+
+        Args:
+            path: the file; several runs may follow each other in it.
+            run: which run; -1 is the last.
+
+        Raises:
+            ConfigError: no such file, or no such run in it.
+        """
+        runs = _split_runs(Path(path))
+        try:
+            data = runs[run]
+        except IndexError:
+            raise ConfigError(f"{str(path)!r} holds {len(runs)} runs; there is no run {run}.") from None
+        return cls.from_dict(data)
+
+    def __repr__(self) -> str:
+        calls, tools = len(self.of_kind("model_reply")), len(self.of_kind("tool_result"))
+        said = self.text if len(self.text) <= 40 else self.text[:39] + "…"
+        return f"Trace({self.stop_reason}: {said!r} {_count(calls, 'model call')}, {_count(tools, 'tool call')})"
+
+    def _repr_html_(self) -> str:
+        from toolkit.trace_html import render
+
+        return render(self)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _read(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+
+
+class _Table:
+    """Number messages, so that a prompt repeated each turn is stored once."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self._numbers: dict[int, int] = {}
+        self._kept: list[ChatMessage] = []  # keeps ids from being used again
+
+    def numbers(self, messages: Sequence[ChatMessage]) -> list[int]:
+        return [self._number(message) for message in messages]
+
+    def _number(self, message: ChatMessage) -> int:
+        found = self._numbers.get(id(message))
+        if found is None:
+            found = self._numbers[id(message)] = len(self.lines)
+            self._kept.append(message)
+            self.lines.append(message.to_dict())
+        return found
+
+
+def _event_line(event: Event, table: _Table) -> dict[str, Any]:
+    data = event.plain()
+    if isinstance(data.get("messages"), list):
+        data["messages"] = table.numbers(data["messages"])
+    return {"kind": event.kind, "at": round(event.at, 6), "source": event.source, "data": data}
+
+
+def _read_event(line: Mapping[str, Any], table: Sequence[ChatMessage]) -> Event:
+    data = dict(line["data"])
+    if isinstance(data.get("messages"), list):
+        data["messages"] = tuple(table[number] for number in data["messages"])
+    return Event(line["kind"], line["at"], line["source"], data)
+
+
+class _Journal:
+    """Append events to a file as they happen; each line goes to the operating system at once."""
+
+    def __init__(self, path: Path, trace: Trace) -> None:
+        self._trace = trace
+        self._table = _Table()
+        self._lock = threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # a run that was killed may have left half a line
+        torn = path.exists() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
+        self._out = path.open("a", encoding="utf-8")
+        if torn:
+            self._out.write("\n")
+        self._write({"version": VERSION, **trace._head()})
+
+    def event(self, event: Event) -> None:
+        with self._lock:
+            known = len(self._table.lines)
+            line = _event_line(event, self._table)
+            for message in self._table.lines[known:]:
+                self._write({"message": message})
+            self._write({"event": line})
+
+    def end(self) -> None:
+        with self._lock:
+            known = len(self._table.lines)
+            tail = self._trace._tail(self._table)
+            for message in self._table.lines[known:]:
+                self._write({"message": message})
+            self._write({"end": tail})
+            self._out.close()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._out.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        self._out.flush()
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_file():
+        raise ConfigError(f"There is no trace file {str(path)!r}.")
+    for line in path.read_text("utf-8", errors="replace").splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:  # the half line of a killed process
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _split_runs(path: Path) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = []
+    for line in _lines(path):
+        if "version" in line:
+            runs.append({**line, "events": [], "table": [], **_unfinished()})
+        elif not runs:
+            continue
+        elif "message" in line:
+            runs[-1]["table"].append(line["message"])
+        elif "event" in line:
+            runs[-1]["events"].append(line["event"])
+            runs[-1]["seconds"] = line["event"]["at"]
+            if line["event"]["kind"] == "model_call" and line["event"]["source"] == "agent":
+                runs[-1]["messages"] = line["event"]["data"].get("messages", [])
+        elif "end" in line:
+            runs[-1].update(line["end"])
+    return runs
+
+
+def _unfinished() -> dict[str, Any]:
+    return {
+        "messages": [],
+        "state": {},
+        "structured_response": None,
+        "stop_reason": "unfinished",
+        "error": None,
+        "seconds": 0.0,
+    }
