@@ -20,6 +20,7 @@ _HOMES = {
     "toolkit.models.registry": "load_model list_models",
     "toolkit.models.scripted": "ScriptedModel",
     "toolkit.models.store": "Store",
+    "toolkit.agents.airgap": "AirgapChat",
     "toolkit.protocols": "Protocol load_protocol list_protocols",
     "toolkit.evaluation.recipes": "Recipe load_recipes",
     "toolkit.evaluation.cases": "Case load_cases list_cases",
@@ -45,6 +46,7 @@ _MODULES = (
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 
 if TYPE_CHECKING:
+    from toolkit.agents.airgap import AirgapChat
     from toolkit.errors import *  # noqa: F403
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
