@@ -104,7 +104,7 @@ def ask(chat: tk.AirgapChat, scenario: Facts) -> Any:
 
 
 def request_facts(request: Facts, plain: tk.Options) -> Facts:
-    options = request["options"]
+    options = tk.Options.of(request["options"])
     kwargs = {}
     if options.temperature != plain.temperature:
         kwargs["temperature"] = options.temperature

@@ -97,16 +97,12 @@ class AirgapChat:
         if self.mode == "compat":
             self.tools = list(tools)
             return self
-        from toolkit.execution import ToolInvoker
-
         self._keep(kwargs)
         bound = copy.copy(self)
         bound.tools = as_any_tools(tools)
         shown, registered = writable(bound.tools)
         bound._rounds = replace(self._rounds, tools=tuple(shown), registered=registered)
-        bound._invoker = (
-            ToolInvoker(shown, raise_on_failure=False, convert_result_to_json_string=True) if shown else None
-        )
+        bound._invoker = _invoker(shown, self._rounds.max_result_chars) if shown else None
         return bound
 
     def bind(self, **kwargs: Any) -> AirgapChat | airgap_compat.Bound:
@@ -238,9 +234,12 @@ class AirgapChat:
         """Run one call of a run without blocking the event loop."""
         return await self._invoker.ainvoke(step.call)
 
-    def _options(self, stop: str | Sequence[str] | None, kwargs: Mapping[str, Any]) -> Options:
+    def _options(self, stop: str | Sequence[str] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         asked = {**self.options, **self._keep(kwargs)}
-        return Options.of(asked if stop is None else {**asked, "stop": stop})
+        if stop is not None:
+            asked["stop"] = stop
+        Options.of(asked)
+        return asked  # a dict leaves the model's own defaults in force
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the allowed options, and warn once about each other one; compat mode drops them without a word."""
@@ -278,6 +277,15 @@ def writable(tools: Sequence[Tool]) -> tuple[list[Tool], dict[str, str]]:
             registered[name] = tool.name
         shown.append(replace(tool, name=name))
     return shown, registered
+
+
+def _invoker(tools: Sequence[Tool], most: int) -> Any:
+    from toolkit.execution.invoker import ToolInvoker
+
+    # JSON text keeps a result's type until its block is written; the block is what cuts long ones
+    return ToolInvoker(
+        tools, raise_on_failure=False, convert_result_to_json_string=True, max_result_chars=max(20_000, 4 * most)
+    )
 
 
 def _model(model: ChatModel | str) -> ChatModel:

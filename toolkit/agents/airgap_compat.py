@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.agents.airgap_reply import AirgapChunk, AirgapReply
 from toolkit.agents.foreign import Spoken, as_chat_messages
 from toolkit.messages import ChatMessage
-from toolkit.models.base import ChatModel, Options, Reply
+from toolkit.models.base import ChatModel, Reply
 from toolkit.tools import Tool
 
 KEPT_OPTIONS = ("temperature", "max_tokens", "stop")
@@ -84,7 +84,7 @@ def converse(spoken: Sequence[Spoken], tools: Sequence[Any]) -> Generator[list[C
     return (yield second_prompt(reply.text, results))
 
 
-def drive(model: ChatModel, spoken: Sequence[Spoken], tools: Sequence[Any], options: Options) -> AirgapReply:
+def drive(model: ChatModel, spoken: Sequence[Spoken], tools: Sequence[Any], options: Mapping[str, Any]) -> AirgapReply:
     """Run the one or two requests; the answer carries no calls and no results, as the original's does not."""
     steps = converse(spoken, tools)
     prompts, replies, messages = [], [], next(steps)
@@ -102,7 +102,7 @@ def bare(reply: Reply, spoken: Sequence[Spoken]) -> AirgapReply:
     return AirgapReply(reply.text, replies=(reply,), prompts=(tuple(as_chat_messages(spoken)),))
 
 
-def bare_stream(model: ChatModel, spoken: Sequence[Spoken], options: Options) -> Iterator[AirgapChunk]:
+def bare_stream(model: ChatModel, spoken: Sequence[Spoken], options: Mapping[str, Any]) -> Iterator[AirgapChunk]:
     """Stream the reply to the untouched messages: what streaming callers of the original get."""
     for chunk in model.stream(as_chat_messages(spoken), options=options):
         if chunk.reply is not None:
