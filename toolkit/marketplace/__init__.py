@@ -1,0 +1,27 @@
+"""Hold the running example: a fashion marketplace with five actions and a REST API of its own.
+
+    >>> from toolkit.marketplace import Marketplace
+    >>> shop = Marketplace()
+    >>> [action.__name__ for action in shop.actions()][:2]
+    ['recommend_clothes', 'get_product_details']
+
+Everything in it is invented; the catalogue is made by `data/marketplace/make_catalogue.py`.
+"""
+
+from toolkit.marketplace.catalogue import (
+    InvalidRequestError,
+    Marketplace,
+    MarketplaceError,
+    UnknownDesignerError,
+    UnknownOrderError,
+    UnknownProductError,
+)
+
+__all__ = [
+    "InvalidRequestError",
+    "Marketplace",
+    "MarketplaceError",
+    "UnknownDesignerError",
+    "UnknownOrderError",
+    "UnknownProductError",
+]

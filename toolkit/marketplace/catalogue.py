@@ -1,0 +1,326 @@
+"""Answer what the fashion marketplace sells: five actions that a model can call, over SQLite.
+
+Not here: the shop over HTTP (`toolkit.marketplace.api`), agents that use it (`toolkit.agents`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import (
+    Any,
+    Literal,
+    NotRequired,  # pydantic reads typing's own only from Python 3.12 on
+    get_args,
+)
+
+from typing_extensions import TypedDict
+
+from toolkit import resources
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+
+Category = Literal[
+    "any",
+    "Accessories",
+    "Bags",
+    "Coats",
+    "Dresses",
+    "Jackets",
+    "Knitwear",
+    "Shirts",
+    "Shoes",
+    "Skirts",
+    "Swimwear",
+    "Tops",
+    "Trousers",
+]
+Season = Literal["any", "Spring", "Summer", "Autumn", "Winter"]
+Row = dict[str, Any]
+
+SHOWN = 5  # products in one answer: a small model loses the thread in a longer list
+NO_LIMIT = 10_000.0  # EUR; above every price
+CARD = ("id", "title", "category", "season", "designer", "price", "currency", "colours", "in_stock", "product_url")
+_TABLES = """
+create table if not exists designers (name text primary key, fold text unique, row text);
+create table if not exists products (
+    id integer primary key, category text, season text, designer text, price real, in_stock integer, row text);
+create table if not exists orders (id integer primary key, row text);
+"""
+
+
+class MarketplaceError(ToolkitError):
+    """Root of what the marketplace refuses; the message says what to do instead."""
+
+
+class UnknownProductError(MarketplaceError, LookupError):
+    """Report a product id that the catalogue does not hold."""
+
+
+class UnknownDesignerError(MarketplaceError, LookupError):
+    """Report a designer that the marketplace does not sell."""
+
+
+class UnknownOrderError(MarketplaceError, LookupError):
+    """Report an order number that was never given out."""
+
+
+class InvalidRequestError(MarketplaceError, ValueError):
+    """Report a filter or an order that makes no sense."""
+
+
+class OrderItem(TypedDict):
+    """Name one line of an order."""
+
+    product_id: int
+    size: str
+    quantity: NotRequired[int]
+
+
+class Address(TypedDict):
+    """Say where an order goes."""
+
+    name: str
+    street: str
+    postcode: str
+    city: str
+    country: str
+
+
+class Marketplace:
+    """Sell invented clothes by invented designers.
+
+    Args:
+        database: ":memory:", or a file that is filled on first use and keeps its orders.
+
+    Raises:
+        ConfigError: the file is no SQLite database or cannot be opened.
+    """
+
+    def __init__(self, database: str | Path = ":memory:") -> None:
+        self._lock = threading.RLock()  # one connection serves every thread of the API
+        try:
+            self._db = sqlite3.connect(str(database), check_same_thread=False)
+            with self._lock, self._db:
+                self._db.executescript(_TABLES)
+                if not self._rows("select 1 from products limit 1"):
+                    self._fill()
+        except sqlite3.Error as error:
+            raise ConfigError(
+                f"Cannot keep a marketplace in {str(database)!r}: {error}. Give a new file or ':memory:'."
+            ) from None
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    def actions(self) -> list[Callable[..., Any]]:
+        """Return the five actions of the shop assistant, ready to be made tools."""
+        return [
+            self.recommend_clothes,
+            self.get_product_details,
+            self.get_similar_products,
+            self.get_designers_list,
+            self.get_designer_information,
+        ]
+
+    def recommend_clothes(
+        self,
+        category: Category = "any",
+        season: Season = "any",
+        min_price: float = 0,
+        max_price: float = NO_LIMIT,
+        designer: str = "any",
+    ) -> list[Row]:
+        """Find clothes to recommend, cheapest first. Give only the filters that the user asked for.
+
+        Args:
+            category: kind of clothes.
+            season: season they are made for.
+            min_price: lowest price in EUR.
+            max_price: highest price in EUR.
+            designer: name of a designer or brand.
+
+        Raises:
+            UnknownDesignerError: the marketplace does not sell that designer.
+            InvalidRequestError: an unknown category or season, or prices that leave nothing.
+        """
+        return [card(row) for row in self.search(category, season, min_price, max_price, designer)[:SHOWN]]
+
+    def get_product_details(self, product_id: int) -> Row:
+        """Get everything about one product: sizes, colours, material, description.
+
+        Args:
+            product_id: number of the product.
+
+        Raises:
+            UnknownProductError: there is no such product.
+        """
+        found = self._rows("select row from products where id = ?", (product_id,))
+        if not found:
+            raise UnknownProductError(
+                f"No product has the id {product_id!r}. Call recommend_clothes and take an id from its answer."
+            )
+        return found[0]
+
+    def get_similar_products(self, product_id: int) -> list[Row]:
+        """Find products that are similar to one product.
+
+        Args:
+            product_id: number of the product that the others should be like.
+
+        Raises:
+            UnknownProductError: there is no such product.
+        """
+        like = self.get_product_details(product_id)
+        others = [row for row in self.search(like["category"]) if row["id"] != product_id and row["in_stock"]]
+        return [card(row) for row in sorted(others, key=lambda row: _unlike(like, row))[:SHOWN]]
+
+    def get_designers_list(self) -> list[Row]:
+        """List all designers and brands of the marketplace."""
+        rows = self._rows("select row from designers order by fold")
+        return [{key: row[key] for key in ("name", "country", "style")} for row in rows]
+
+    def get_designer_information(self, name: str) -> Row:
+        """Get information about one designer or brand: country, founding year, style.
+
+        Args:
+            name: name of the designer or brand.
+
+        Raises:
+            UnknownDesignerError: the marketplace does not sell that designer.
+        """
+        found = self._designer(name)
+        return {**found, "categories": sorted({row["category"] for row in self.search(designer=found["name"])})}
+
+    def place_order(self, items: list[OrderItem], ship_to: Address, gift_wrap: bool = False) -> Row:
+        """Order products and have them sent to an address.
+
+        Args:
+            items: product ids with size and quantity (1 if not given).
+            ship_to: name and postal address of the receiver.
+            gift_wrap: whether to wrap it as a gift.
+
+        Raises:
+            UnknownProductError: there is no such product.
+            InvalidRequestError: nothing ordered, not in stock, or a size that is not made.
+        """
+        if not items:
+            raise InvalidRequestError("The order is empty. Give at least one item with product_id and size.")
+        lines = [self._line(item) for item in items]
+        order = {"items": lines, "ship_to": dict(ship_to), "gift_wrap": gift_wrap, "status": "placed"}
+        order |= {"total": round(sum(line["price"] * line["quantity"] for line in lines), 2), "currency": "EUR"}
+        with self._lock, self._db:
+            number = self._db.execute("insert into orders (row) values (?)", (json.dumps(order),)).lastrowid
+        return {"order_id": number, **order}
+
+    def get_order(self, order_id: int) -> Row:
+        """Get the status and content of an order.
+
+        Args:
+            order_id: number of the order.
+
+        Raises:
+            UnknownOrderError: there is no such order.
+        """
+        found = self._rows("select row from orders where id = ?", (order_id,))
+        if not found:
+            raise UnknownOrderError(f"No order has the number {order_id!r}. It was in the answer to place_order.")
+        return {"order_id": order_id, **found[0]}
+
+    def search(
+        self,
+        category: str = "any",
+        season: str = "any",
+        min_price: float = 0,
+        max_price: float = NO_LIMIT,
+        designer: str = "any",
+    ) -> list[Row]:
+        """Return every product that fits, whole, cheapest first; those in stock before the others.
+
+        Raises:
+            UnknownDesignerError: the marketplace does not sell that designer.
+            InvalidRequestError: an unknown category or season, or prices that leave nothing.
+        """
+        _check_word(category, Category, "category")
+        _check_word(season, Season, "season")
+        if min_price > max_price:
+            raise InvalidRequestError(f"min_price {min_price!r} is above max_price {max_price!r}. Swap them.")
+        if designer not in ("any", ""):
+            designer = self._designer(designer)["name"]
+        wanted = {"category": category, "season": season, "designer": designer}
+        wanted = {key: value for key, value in wanted.items() if value not in ("any", "")}
+        clause = "".join(f" and {key} = :{key}" for key in wanted)  # the keys are the three words above
+        return self._rows(
+            f"select row from products where price between :low and :high{clause} "  # noqa: S608
+            "order by in_stock desc, price, id",
+            {"low": min_price, "high": max_price, **wanted},
+        )
+
+    def _designer(self, name: str) -> Row:
+        found = self._rows("select row from designers where fold = ?", (str(name).strip().casefold(),))
+        if not found:
+            known = [row["name"] for row in self.get_designers_list()]
+            raise UnknownDesignerError(f"No designer is called {name!r}. {did_you_mean(str(name), known)}")
+        return found[0]
+
+    def _line(self, item: OrderItem) -> Row:
+        """Price one line of an order."""
+        product, quantity = self.get_product_details(item["product_id"]), item.get("quantity", 1)
+        if not product["in_stock"]:
+            raise InvalidRequestError(f"{product['title']!r} is not in stock. Call get_similar_products.")
+        if item["size"] not in product["sizes"]:
+            raise InvalidRequestError(
+                f"{product['title']!r} is not made in size {item['size']!r}. Sizes: {', '.join(product['sizes'])}."
+            )
+        if quantity < 1:
+            raise InvalidRequestError(f"Quantity {quantity!r} of {product['title']!r} must be 1 or more.")
+        return {**item, "title": product["title"], "quantity": quantity, "price": product["price"]}
+
+    def _rows(self, query: str, values: Any = ()) -> list[Row]:
+        with self._lock:
+            return [json.loads(str(row)) for (row,) in self._db.execute(query, values)]
+
+    def _fill(self) -> None:
+        designers = list(_lines("designers.jsonl"))
+        products = list(_lines("catalogue.jsonl"))
+        self._db.executemany(
+            "insert into designers values (?, ?, ?)",
+            [(d["name"], d["name"].casefold(), json.dumps(d)) for d in designers],
+        )
+        keys = ("id", "category", "season", "designer", "price", "in_stock")
+        self._db.executemany(
+            "insert into products values (?, ?, ?, ?, ?, ?, ?)",
+            [(*(product[key] for key in keys), json.dumps(product)) for product in products],
+        )
+
+
+def card(product: Row) -> Row:
+    """Return what a list shows of a product."""
+    return {key: product[key] for key in CARD}
+
+
+def _unlike(like: Row, other: Row) -> tuple[int, float, int]:
+    """Return a key that sorts the most similar products first; ties by price, then by id."""
+    shared = 3 * (_garment(like) == _garment(other)) + 2 * (like["season"] == other["season"])
+    shared += sum(like[key] == other[key] for key in ("designer", "material"))
+    shared += len(set(like["colours"]) & set(other["colours"]))
+    return -shared, abs(like["price"] - other["price"]), other["id"]
+
+
+def _garment(product: Row) -> str:
+    """Return what a product is: 'Alder wrap dress' is a 'wrap dress'."""
+    return str(product["title"]).partition(" ")[2]
+
+
+def _check_word(word: str, words: Any, what: str) -> None:
+    known = get_args(words)
+    if word not in (*known, ""):
+        raise InvalidRequestError(f"Unknown {what} {word!r}. {did_you_mean(str(word), known)}")
+
+
+def _lines(name: str) -> Iterable[Row]:
+    text = resources.path(f"data/marketplace/{name}").read_text(encoding="utf-8")
+    return (json.loads(line) for line in text.splitlines())
