@@ -14,7 +14,8 @@
         ├── ToolNotFoundException
         ├── ToolInvocationError
         │   ├── ToolArgumentsError    arguments do not fit the schema; nothing was run
-        │   └── ToolTimeoutError
+        │   ├── ToolTimeoutError
+        │   └── ToolNotApprovedError  a dangerous tool that nobody allowed; nothing was run
         ├── StringConversionError
         └── ToolOutputMergeError
 
@@ -107,6 +108,10 @@ class ToolArgumentsError(ToolInvocationError):
 
 class ToolTimeoutError(ToolInvocationError):
     """Report a tool that did not finish in its time."""
+
+
+class ToolNotApprovedError(ToolInvocationError):
+    """Report a dangerous tool that the user did not allow; the tool was not run."""
 
 
 class StringConversionError(ToolError):

@@ -24,6 +24,7 @@ class ChatRole(StrEnum):
     SYSTEM = "system"
     ASSISTANT = "assistant"
     TOOL = "tool"
+    FUNCTION = "function"  # OpenAI's older word for the result of a function; see OpenAIFunctionCaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,13 @@ class ToolCallResult:
         result: the result as text, or an object where the tool asked for raw results.
         origin: the call it answers.
         error: whether the call failed; `result` then says how.
+        traceback: where the tool itself raised, for traces and people; never sent to a model, never compared.
     """
 
     result: Any
     origin: ToolCall
     error: bool = False
+    traceback: str | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON data."""
@@ -136,6 +139,11 @@ class ChatMessage:
         value = tool_result if result is None else result
         return cls(ChatRole.TOOL, (ToolCallResult(value, origin, error),), None, meta or {})
 
+    @classmethod
+    def from_function(cls, content: str, name: str, meta: dict[str, Any] | None = None) -> ChatMessage:
+        """Build OpenAI's older form of a function's result: a text under the function's name."""
+        return cls(ChatRole.FUNCTION, (TextContent(content),), name, meta or {})
+
     @property
     def role(self) -> ChatRole:
         """Return who speaks."""
@@ -145,6 +153,11 @@ class ChatMessage:
     def name(self) -> str | None:
         """Return the speaker's name, if one was given."""
         return self._name
+
+    @property
+    def content(self) -> str | None:
+        """Return the first text part, or None; the older word for `text`."""
+        return self.text
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -284,6 +297,8 @@ def to_openai(message: ChatMessage) -> list[dict[str, Any]]:
             for r in message.tool_call_results
         ]
     wire: dict[str, Any] = {"role": message.role.value, "content": "\n".join(message.texts)}
+    if message.role is ChatRole.FUNCTION:
+        wire["name"] = message.name
     if message.tool_calls:
         wire["tool_calls"] = [
             {

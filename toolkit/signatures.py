@@ -54,10 +54,12 @@ def parameters_model(function: Callable[..., Any]) -> Any:
     import pydantic
 
     name = getattr(function, "__name__", type(function).__name__)
-    hints = _hints(function, name)
+    hints = resolved_hints(function, name)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        if is_injected(hints.get(parameter.name)):  # the invoker gives it, never the model
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ConfigError(f"Parameter {parameter.name!r} of {name!r} is positional-only; models name arguments.")
@@ -80,6 +82,11 @@ def parameters_model(function: Callable[..., Any]) -> Any:
     return model
 
 
+def is_injected(hint: Any) -> bool:
+    """Tell whether a parameter of this type is given by the invoker, such as the live State."""
+    return any(getattr(kind, "injected_into_tools", False) for kind in (hint, *typing.get_args(hint)))
+
+
 def _is_field(value: Any) -> bool:
     from pydantic.fields import FieldInfo
 
@@ -97,7 +104,7 @@ def _annotated(hint: Any) -> Any:
     return typing.Annotated[(base, *extras)]
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def resolved_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     """Resolve annotations, postponed ones too, with the function's globals and closure (Source: haystack#12739)."""
     target = inspect.unwrap(function)
     if not inspect.isroutine(target) and callable(target):
@@ -120,7 +127,8 @@ def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     import griffe
 
     logging.getLogger("griffe").setLevel(logging.CRITICAL)
-    sections = griffe.Docstring(text).parse("auto")
+    styles = [griffe.Docstring(text).parse(style) for style in ("google", "numpy", "sphinx")]
+    sections = max(styles, key=lambda found: sum(s.kind is griffe.DocstringSectionKind.parameters for s in found))
     parts = [str(s.value).strip() for s in sections if s.kind is griffe.DocstringSectionKind.text]
     words = {
         item.name: " ".join(item.description.split())

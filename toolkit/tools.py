@@ -17,6 +17,7 @@ from typing import Any, Literal, overload
 from toolkit.errors import ConfigError, ToolInvocationError
 
 Effect = Literal["reads", "writes", "dangerous"]
+STRING_KEYS = frozenset({"source", "handler", "raw_result"})  # the root form of outputs_to_string
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,233 @@
+"""Make a tool ready to be called: everything that is the same for each call is worked out once.
+
+Not here: the calls themselves (`toolkit.execution.invoker`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolkit.errors import ConfigError, ToolArgumentsError
+from toolkit.execution.arguments import as_object, path_of, problems, refusal, shown, unknown_names, validator_for
+from toolkit.execution.state import State
+from toolkit.signatures import is_injected, resolved_hints
+from toolkit.tools import Tool
+
+_PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTool:
+    """Hold one tool and what its calls need.
+
+    Attributes:
+        tool: the tool.
+        function: what runs.
+        is_async: the function is a coroutine function.
+        validator: checks what the model gave.
+        is_valid: the validator's fast yes or no.
+        accepted: names the function takes; None where it takes any.
+        integers: parameters that want an int where JSON may say 3.0.
+        state_parameter: the parameter that is given the live State, if any.
+        simple: arguments can be passed on as they are.
+        converters: parameter -> pydantic adapter that makes the Python object its type asks for.
+        defaults: parameter -> pydantic `Field(…)` default.
+    """
+
+    tool: Tool
+    function: Callable[..., Any]
+    is_async: bool
+    validator: Any
+    is_valid: Callable[[Any], bool]
+    accepted: frozenset[str] | None
+    integers: tuple[str, ...]
+    state_parameter: str | None
+    simple: bool
+    converters: dict[str, Any]
+    defaults: dict[str, Any]
+
+    def checked(self, arguments: Any) -> dict[str, Any]:
+        """Return the model's arguments as a dict that fits the schema.
+
+        Raises:
+            ToolArgumentsError: they do not fit; the message lists field, expected, got.
+        """
+        if type(arguments) is not dict:
+            arguments = as_object(arguments, self.tool.name)
+        try:
+            fits = self.is_valid(arguments)
+        except ValueError:  # a Python object that JSON cannot hold
+            fits = False
+        accepted = self.accepted
+        if fits and (accepted is None or arguments.keys() <= accepted):
+            return cast("dict[str, Any]", arguments)
+        strange = unknown_names(arguments.keys() - accepted, sorted(accepted)) if accepted is not None else []
+        found = [] if fits else problems(self.validator, arguments, self.tool.parameters)
+        raise refusal(self.tool.name, list(dict.fromkeys(found + strange)))
+
+    def keywords(self, arguments: dict[str, Any], state: State | None) -> dict[str, Any]:
+        """Return what the function is called with: arguments, values from the state, Python objects.
+
+        Raises:
+            ToolArgumentsError: a value is missing from the state, or is none that the type accepts.
+        """
+        given = dict(arguments)
+        for name in self.integers:
+            value = given.get(name)
+            if type(value) is float:
+                given[name] = int(value)
+        for name, adapter in self.converters.items():
+            if name in given:
+                given[name] = _object(adapter, name, given[name], self.tool.name)
+        for name, field in self.defaults.items():
+            if name not in given:
+                given[name] = field.get_default(call_default_factory=True)
+        if self.tool.inputs_from_state:
+            _fill(given, self.tool, state)
+        if self.state_parameter is not None:
+            given[self.state_parameter] = state if state is not None else State({})
+        return given
+
+    @property
+    def shares_state(self) -> bool:
+        """Tell whether the tool touches the state at all."""
+        return bool(self.tool.inputs_from_state or self.tool.outputs_to_state or self.state_parameter)
+
+
+def make_ready(tool: Tool) -> ReadyTool:
+    """Compile the schema and read the signature of a tool.
+
+    Raises:
+        ConfigError: the tool has no function to run.
+    """
+    function = tool.function
+    if function is None:
+        raise ConfigError(f"Tool {tool.name!r} has no function, so it can be shown but not run. Give function=.")
+    validator = validator_for(_model_part(tool))
+    parameters = _parameters(function)
+    hints = _hints(function)
+    state_parameter = next((name for name, hint in hints.items() if is_injected(hint)), None)
+    integers = tuple(n for n, s in tool.properties.items() if isinstance(s, dict) and s.get("type") == "integer")
+    converters, defaults = _converters(hints), _defaults(parameters)
+    return ReadyTool(
+        tool=tool,
+        function=function,
+        is_async=is_async(function),
+        validator=validator,
+        is_valid=validator.is_valid,
+        accepted=_accepted(parameters, state_parameter),
+        integers=integers,
+        state_parameter=state_parameter,
+        simple=not (integers or converters or defaults or tool.inputs_from_state or state_parameter),
+        converters=converters,
+        defaults=defaults,
+    )
+
+
+def is_async(function: Any) -> bool:
+    """Tell whether calling the function gives a coroutine; looks through partials and callable objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _model_part(tool: Tool) -> dict[str, Any]:
+    """Return the schema of what the model must give: values that the state can fill are not required of it."""
+    filled = set((tool.inputs_from_state or {}).values())
+    if not filled or "required" not in tool.parameters:
+        return tool.parameters
+    return {**tool.parameters, "required": [name for name in tool.required if name not in filled]}
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter] | None:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # some builtins have none
+        return None
+
+
+def _accepted(parameters: dict[str, inspect.Parameter] | None, state_parameter: str | None) -> frozenset[str] | None:
+    if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    named = (p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+    return frozenset(p.name for p in named if p.name != state_parameter)
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the resolved types of the parameters; none where they cannot be resolved."""
+    try:
+        hints = resolved_hints(function, getattr(function, "__name__", "function"))
+    except Exception:
+        return {}
+    return {name: hint for name, hint in hints.items() if name != "return"}
+
+
+def _converters(hints: dict[str, Any]) -> dict[str, Any]:
+    """Return what makes Python objects of arguments, for the parameters whose types are none of JSON's own."""
+    wanted = {name: hint for name, hint in hints.items() if _is_object(hint) and not is_injected(hint)}
+    if not wanted:
+        return {}
+    import pydantic
+
+    found = {}
+    for name, hint in wanted.items():
+        try:
+            found[name] = pydantic.TypeAdapter(hint)
+        except pydantic.errors.PydanticUserError:  # a class of the user's own; an explicit schema stands in for it
+            continue
+    return found
+
+
+def _is_object(hint: Any) -> bool:
+    """Tell whether a type needs Python objects that JSON lacks: models, enums, dates, sets, tuples."""
+    if hint in _PLAIN or isinstance(hint, (str, int, typing.TypeVar)) or hint is typing.Literal:
+        return False
+    origin = typing.get_origin(hint)
+    if origin is typing.Literal:
+        return False
+    if origin is typing.Annotated:
+        return _is_object(typing.get_args(hint)[0])
+    if origin is None:
+        return isinstance(hint, type)
+    inner = [arg for arg in typing.get_args(hint) if arg is not Ellipsis]
+    return (isinstance(origin, type) and origin in (set, frozenset, tuple)) or any(map(_is_object, inner))
+
+
+def _object(adapter: Any, name: str, value: Any, tool: str) -> Any:
+    """Return one argument as the object that the signature names."""
+    import pydantic
+
+    try:
+        return adapter.validate_python(value)
+    except pydantic.ValidationError as error:
+        lines = [f"{path_of((name, *e['loc']))}: expected {_lower(e)}, got {shown(e['input'])}" for e in error.errors()]
+        raise refusal(tool, lines) from None
+
+
+def _defaults(parameters: dict[str, inspect.Parameter] | None) -> dict[str, Any]:
+    """Return the defaults that are written as pydantic's `Field(…)`, which Python alone would pass on as they are."""
+    fields = {n: p.default for n, p in (parameters or {}).items() if type(p.default).__name__ == "FieldInfo"}
+    return {name: field for name, field in fields.items() if not field.is_required()}
+
+
+def _lower(error: Any) -> str:
+    return str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+
+
+def _fill(given: dict[str, Any], tool: Tool, state: State | None) -> None:
+    """Put values from the state where the model gave none; the model wins."""
+    for key, parameter in (tool.inputs_from_state or {}).items():
+        if parameter in given:
+            continue
+        if state is not None and state.has(key):
+            given[parameter] = state.get(key)
+        elif parameter in tool.required:
+            raise ToolArgumentsError(
+                f"Arguments of {tool.name!r} do not fit: {parameter}: expected a value "
+                f"(the state has no {key!r} yet), got none. Nothing was run."
+            )

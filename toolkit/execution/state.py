@@ -1,0 +1,137 @@
+"""Keep what tools share between calls: State, a typed key-value store with a merge rule per key.
+
+Not here: which tool reads or writes which key (`Tool.inputs_from_state`, `Tool.outputs_to_state`) and in which
+order the calls of one turn run (`toolkit.execution.batches`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, get_origin
+
+from toolkit.dotted import dotted_path, resolve
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.messages import ChatMessage
+
+Merge = Callable[[Any, Any], Any]
+
+
+def merge_lists(old: Any, new: Any) -> list[Any]:
+    """Append what is new to what is there.
+
+    >>> merge_lists(None, "a"), merge_lists(["a"], ["b"])
+    (['a'], ['a', 'b'])
+    """
+    return _as_list(old) + _as_list(new)
+
+
+def replace_values(old: Any, new: Any) -> Any:
+    """Keep what is new."""
+    return new
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [] if value is None else [value]
+
+
+class State:
+    """Hold values by key; lists grow, other values are replaced, unless the schema names a handler.
+
+    The key `messages` is always there. A tool parameter annotated `State` is given the live object.
+
+    >>> state = State({"docs": {"type": list}, "repo": {"type": str}}, {"repo": "R"})
+    >>> state.set("docs", ["a"]); state.set("docs", ["b"]); state.get("docs"), state.get("repo")
+    (['a', 'b'], 'R')
+
+    Args:
+        schema: key -> {"type": a type, "handler": merge function of (old, new)}; the handler is optional.
+        data: first values.
+
+    Raises:
+        ConfigError: a key without a type, a handler that cannot be called, or data for a key that is not declared.
+    """
+
+    injected_into_tools = True  # read by `toolkit.signatures`: the model never fills such a parameter
+
+    def __init__(self, schema: Mapping[str, Mapping[str, Any]], data: Mapping[str, Any] | None = None) -> None:
+        self.schema: dict[str, dict[str, Any]] = {key: _declared(key, spec) for key, spec in schema.items()}
+        self.schema.setdefault("messages", {"type": list[ChatMessage], "handler": merge_lists})
+        self._data: dict[str, Any] = dict(data or {})
+        for key in self._data:
+            self._check(key)
+        self._data.setdefault("messages", [])
+        self._lock = threading.RLock()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key, or `default`."""
+        return self._data.get(key, default)
+
+    def set(self, key: str, value: Any, handler_override: Merge | None = None) -> None:
+        """Merge a value in, with the key's handler or the one given here.
+
+        Raises:
+            ConfigError: the key is not declared.
+        """
+        self._check(key)
+        handler = handler_override or self.schema[key]["handler"]
+        with self._lock:
+            self._data[key] = handler(self._data.get(key), value)
+
+    def has(self, key: str) -> bool:
+        """Tell whether the key has a value."""
+        return key in self._data
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return all values by key."""
+        return self._data
+
+    def _check(self, key: str) -> None:
+        if key not in self.schema:
+            raise ConfigError(f"State has no key {key!r}. {did_you_mean(key, self.schema)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return schema and values as plain data; values must be JSON already.
+
+        Raises:
+            ConfigError: a type or handler that has no import path.
+        """
+        schema = {
+            key: {"type": dotted_path(_bare(spec["type"])), "handler": dotted_path(spec["handler"])}
+            for key, spec in self.schema.items()
+            if key != "messages"
+        }
+        messages = [message.to_dict() for message in self._data["messages"]]
+        return {"schema": schema, "data": {**self._data, "messages": messages}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> State:
+        """Build a state from what `to_dict` gave; imports the handlers it names, so read only files you trust."""
+        schema = {
+            key: {"type": resolve(spec["type"]), "handler": resolve(spec["handler"])}
+            for key, spec in data["schema"].items()
+        }
+        values = dict(data["data"])
+        values["messages"] = [ChatMessage.from_dict(message) for message in values.get("messages", ())]
+        return cls(schema, values)
+
+    def __repr__(self) -> str:
+        return f"State({', '.join(key for key in self._data if key != 'messages' or self._data[key])})"[:100]
+
+
+def _declared(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    if "type" not in spec:
+        raise ConfigError(f"Key {key!r} of the state has no type. Write {{{key!r}: {{'type': str}}}}, say.")
+    handler = spec.get("handler")
+    if handler is not None and not callable(handler):
+        raise ConfigError(f"The handler of state key {key!r} must be a function of (old, new), not {handler!r}.")
+    return {"type": spec["type"], "handler": handler or _default_handler(spec["type"])}
+
+
+def _default_handler(kind: Any) -> Merge:
+    return merge_lists if _bare(kind) is list else replace_values
+
+
+def _bare(kind: Any) -> Any:
+    return get_origin(kind) or kind

@@ -1,0 +1,159 @@
+"""Run functions beside the caller: several at once, within a time limit, or on an event loop of their own.
+
+Every thread here is a daemon: a tool that hangs keeps neither the caller nor the end of the program waiting. Python
+cannot end a thread, so a function that overran its time goes on unseen until it returns; its result is dropped.
+
+Not here: what is run and what its failure means (`toolkit.execution.invoker`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import queue
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
+
+Job = Callable[[], Any]
+
+
+class OutOfTime(Exception):  # noqa: N818 - told apart from a TimeoutError that the function itself raises
+    """Report that a function did not return in its time."""
+
+
+_GRACE_S = 0.2  # how long the shared loop may take to answer after a timeout before it is given up
+
+
+def in_thread(job: Job, name: str = "toolkit-tool") -> concurrent.futures.Future[Any]:
+    """Start a job on a thread of its own, with the caller's context variables."""
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(job))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+def within(job: Job, timeout_s: float | None) -> Any:
+    """Run a job, giving up after `timeout_s` seconds.
+
+    Raises:
+        OutOfTime: time is up; the job goes on unseen.
+    """
+    if timeout_s is None:
+        return job()
+    future = in_thread(job)
+    if not concurrent.futures.wait([future], timeout_s).done:
+        raise OutOfTime(timeout_s)
+    return future.result()
+
+
+def in_order(jobs: Sequence[Job], most: int) -> Iterator[Any]:
+    """Run jobs on up to `most` threads and yield their results in the order of the jobs, each as soon as it can be.
+
+    Jobs must not raise. When the caller stops listening, no further job is started.
+    """
+    waiting: queue.SimpleQueue[tuple[int, Job]] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+    for pair in enumerate(jobs):
+        waiting.put(pair)
+    stopped = threading.Event()
+
+    def work() -> None:
+        while not stopped.is_set():
+            try:
+                index, job = waiting.get_nowait()
+            except queue.Empty:
+                return
+            finished.put((index, job()))
+
+    for _ in range(min(most, len(jobs))):
+        context = contextvars.copy_context()  # one context cannot be entered by two threads
+        threading.Thread(target=context.run, args=(work,), name="toolkit-tools", daemon=True).start()
+    try:
+        yield from _sorted(finished, len(jobs))
+    finally:
+        stopped.set()
+
+
+def _sorted(finished: queue.SimpleQueue[tuple[int, Any]], total: int) -> Iterator[Any]:
+    early: dict[int, Any] = {}
+    for wanted in range(total):
+        while wanted not in early:
+            index, outcome = finished.get()
+            early[index] = outcome
+        yield early.pop(wanted)
+
+
+class _Loop:
+    """Hold one event loop on a daemon thread, for coroutine tools called from sync code."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, name="toolkit-loop", daemon=True).start()
+
+    def answers(self) -> bool:
+        """Tell whether the loop still turns; a coroutine that blocks it stops it for all."""
+        pong = threading.Event()
+        self.loop.call_soon_threadsafe(pong.set)
+        return pong.wait(_GRACE_S)
+
+
+_lock = threading.Lock()
+_shared: list[_Loop] = []  # at most one; replaced when a coroutine blocked it
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None = None) -> Any:
+    """Run a coroutine to its end from sync code, inside a notebook's running event loop too.
+
+    All coroutines share one loop on a thread of its own, so a client that lives on a loop works across calls.
+
+    Raises:
+        OutOfTime: time is up; the coroutine was cancelled.
+    """
+    with _lock:
+        if not _shared:
+            _shared.append(_Loop())
+        home = _shared[0]
+    if threading.current_thread().name == "toolkit-loop":  # a sync tool that a coroutine tool calls
+        return within(lambda: asyncio.run(_await(coroutine)), timeout_s or threading.TIMEOUT_MAX)
+    future = asyncio.run_coroutine_threadsafe(coroutine, home.loop)
+    if concurrent.futures.wait([future], timeout_s).done:
+        return future.result()
+    future.cancel()
+    if not home.answers():
+        with _lock:
+            if home in _shared:
+                _shared.remove(home)
+    raise OutOfTime(timeout_s)
+
+
+async def _await(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return await coroutine
+
+
+async def within_async(task: Coroutine[Any, Any, Any], timeout_s: float | None) -> Any:
+    """Await a coroutine, giving up after `timeout_s` seconds, even on one that refuses to be cancelled.
+
+    Raises:
+        OutOfTime: time is up; the coroutine was cancelled.
+    """
+    if timeout_s is None:
+        return await task
+    running = asyncio.ensure_future(task)
+    try:
+        done, _ = await asyncio.wait({running}, timeout=timeout_s)
+    except asyncio.CancelledError:
+        running.cancel()
+        raise
+    if not done:
+        running.cancel()
+        raise OutOfTime(timeout_s)
+    return running.result()

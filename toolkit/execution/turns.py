@@ -1,0 +1,144 @@
+"""Hold the calls of one turn from check to result, without running anything itself.
+
+`ToolInvoker.run` and `run_async` are two drivers of the same Turn.
+Not here: threads and event loops (`toolkit.execution.threads`), single calls (`toolkit.execution.invoker`).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import ToolError, ToolNotFoundException
+from toolkit.execution.batches import Access, batches
+from toolkit.execution.chunks import CLOSING_REASON, ResultChunk
+from toolkit.execution.conversion import capped, safe_str
+from toolkit.execution.outputs import write_to_state
+from toolkit.execution.ready import ReadyTool
+from toolkit.execution.state import State
+from toolkit.messages import ToolCall, ToolCallResult
+
+if TYPE_CHECKING:
+    from toolkit.execution.invoker import ToolInvoker
+
+_TRACEBACK_CHARS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Hold what one call gave: the value and its text, or the error."""
+
+    value: Any = None
+    text: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class Step:
+    """Hold one call, its tool, its checked arguments, and at last its result."""
+
+    call: ToolCall
+    ready: ReadyTool | None = None
+    arguments: dict[str, Any] | None = None
+    error: ToolError | None = None
+    result: ToolCallResult | None = None
+
+
+class Turn:
+    """Hold the steps of one turn; the driver runs the jobs and hands the outcomes back."""
+
+    def __init__(self, invoker: ToolInvoker, calls: Sequence[ToolCall], state: State | None) -> None:
+        self.invoker = invoker
+        self.state = state
+        self.steps = [Step(call) for call in calls]
+        self.one_by_one = invoker.max_workers == 1
+
+    def batches(self) -> list[list[int]]:
+        """Return the indexes of the calls in the order they run; those of one batch may run at once."""
+        found = [list(range(len(self.steps)))]
+        if self.state is not None and any(r.shares_state for r in self.invoker.ready.values()):
+            found = batches([self._access(step.call) for step in self.steps])
+        return [[index] for batch in found for index in batch] if self.one_by_one else found
+
+    def _access(self, call: ToolCall) -> Access:
+        ready = self.invoker.ready.get(call.tool_name)
+        if ready is None:
+            return Access()
+        given = call.arguments if isinstance(call.arguments, dict) else {}
+        inputs = ready.tool.inputs_from_state or {}
+        reads = frozenset(key for key, parameter in inputs.items() if parameter not in given)
+        writes = frozenset(ready.tool.outputs_to_state or ())
+        return Access(reads, writes, anything=ready.state_parameter is not None)
+
+    def check(self, indexes: Sequence[int]) -> list[int]:
+        """Find the tools and check the arguments; return the calls that want the user's leave.
+
+        Raises:
+            ToolError: in raising mode, the first call that cannot be run; nothing of this lot has run then.
+        """
+        held = []
+        for index in indexes:
+            step = self.steps[index]
+            try:
+                step.ready = self.invoker.find(step.call)
+                step.arguments = step.ready.checked(step.call.arguments)
+            except ToolError as error:
+                self.refuse(index, error)
+                continue
+            if step.ready.tool.effect == "dangerous" and self.invoker.approve is not None:
+                held.append(index)
+        return held
+
+    def refuse(self, index: int, error: ToolError) -> None:
+        """Note that a call will not run; raise in raising mode."""
+        if self.invoker.raise_on_failure:
+            raise error
+        self.steps[index].error = error
+
+    def finish(self, index: int, outcome: Outcome) -> ResultChunk | None:
+        """Write an outcome to the state, keep it as a result, and return the chunk that tells of it."""
+        step = self.steps[index]
+        error = outcome.error
+        if error is None and step.ready is not None and self.state is not None:
+            try:
+                write_to_state(step.ready.tool, outcome.value, self.state)
+            except ToolError as found:
+                error = found
+        if error is None:
+            step.result = ToolCallResult(outcome.text, step.call)
+        elif isinstance(error, ToolError):
+            step.error = error
+            step.result = failed(step.call, error, self.invoker.max_result_chars)
+        else:
+            raise error  # KeyboardInterrupt
+        if isinstance(error, ToolNotFoundException):
+            return None
+        return ResultChunk(index, step.result, start=True)
+
+    def raise_first(self, indexes: Sequence[int]) -> None:
+        """Raise the first failure of a batch, in raising mode."""
+        errors = (self.steps[index].error for index in indexes)
+        error = next((e for e in errors if e is not None), None)
+        if error is not None and self.invoker.raise_on_failure:
+            raise error
+
+    def closing(self) -> ResultChunk | None:
+        """Return the chunk that ends the turn; None where no call was of a known tool."""
+        known = any(not isinstance(step.error, ToolNotFoundException) for step in self.steps)
+        return ResultChunk(finish_reason=CLOSING_REASON) if known else None
+
+    @property
+    def results(self) -> list[ToolCallResult]:
+        """Return the results in the order of the calls."""
+        return [step.result for step in self.steps if step.result is not None]
+
+
+def failed(call: ToolCall, error: ToolError, limit: int | None) -> ToolCallResult:
+    """Return the result that tells a model of a failure."""
+    cause = error.__cause__
+    where = None
+    if cause is not None:
+        where = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__))[-_TRACEBACK_CHARS:]
+    return ToolCallResult(capped(safe_str(error), limit), call, error=True, traceback=where)
