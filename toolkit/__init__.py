@@ -12,10 +12,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "toolkit.errors": "ToolkitError UserError ConfigError ModelError ModelNotFoundError WeightsError ReplayMissError "
-    "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError "
+    "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError ToolNotApprovedError "
     "StringConversionError ToolOutputMergeError",
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
     "toolkit.tools": "Tool Toolset tool",
+    "toolkit.execution.invoker": "ToolInvoker",
+    "toolkit.execution.state": "State",
     "toolkit.models.base": "ChatModel Reply Options Fault",
     "toolkit.models.registry": "load_model list_models",
     "toolkit.models.scripted": "ScriptedModel",
@@ -48,6 +50,8 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 if TYPE_CHECKING:
     from toolkit.agents.airgap import AirgapChat
     from toolkit.errors import *  # noqa: F403
+    from toolkit.execution.invoker import ToolInvoker
+    from toolkit.execution.state import State
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
     from toolkit.models.registry import list_models, load_model
