@@ -12,12 +12,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 from toolkit.errors import ConfigError, ToolInvocationError
 
 Effect = Literal["reads", "writes", "dangerous"]
-STRING_KEYS = frozenset({"source", "handler", "raw_result"})  # the root form of outputs_to_string
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Tool:
         effect: `reads`, `writes` or `dangerous`; dangerous tools can be held for approval.
 
     Raises:
-        ConfigError: an empty name, or a schema that is no JSON Schema.
+        ConfigError: an empty name, a schema that is no JSON Schema, or state and text settings that cannot work.
     """
 
     name: str
@@ -53,6 +52,14 @@ class Tool:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ConfigError(f"A tool needs a name; got {self.name!r}.")
         check_schema(self.parameters, self.name)
+        if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
+            from toolkit.wiring import check_wiring
+
+            check_wiring(self)
+        if self.effect not in get_args(Effect):
+            raise ConfigError(f"effect of tool {self.name!r} must be one of {get_args(Effect)}, not {self.effect!r}.")
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise ConfigError(f"timeout_s of tool {self.name!r} must be above 0 or None, not {self.timeout_s!r}.")
 
     @classmethod
     def from_function(
@@ -116,6 +123,29 @@ class Tool:
             raise ToolInvocationError(f"Tool {self.name!r} has no function, so it can be shown but not run.")
         return self.function(*args, **kwargs)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tool as plain JSON data, functions by import path.
+
+        Raises:
+            ConfigError: a function without an import path, such as a lambda.
+        """
+        from toolkit.wiring import tool_to_dict
+
+        return tool_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Tool:
+        """Build a tool from what `to_dict` gave.
+
+        This imports the modules that the data names, which runs them. Read only files you trust.
+
+        Raises:
+            ConfigError: a path that names no function.
+        """
+        from toolkit.wiring import tool_fields
+
+        return cls(**tool_fields(data))
+
     @property
     def is_async(self) -> bool:
         """Tell whether the function is a coroutine function."""
@@ -131,17 +161,30 @@ def check_schema(schema: Any, name: str) -> None:
     Raises:
         ConfigError: it is not; the message names the place.
     """
-    import jsonschema_rs
-
     if not isinstance(schema, Mapping):
         raise ConfigError(f"Parameters of tool {name!r} must be a JSON Schema object, not {schema!r}.")
     if schema.get("type", "object") != "object":
         raise ConfigError(f"Parameters of tool {name!r} must have type 'object', not {schema['type']!r}.")
     try:
-        jsonschema_rs.Draft202012Validator(dict(schema))
-    except (jsonschema_rs.ValidationError, ValueError) as error:
+        validator_for(schema)
+    except ValueError as error:  # jsonschema_rs' own errors are ValueErrors
         reason = getattr(error, "message", str(error))
         raise ConfigError(f"Parameters of tool {name!r} are no valid JSON Schema: {reason}") from None
+
+
+def validator_for(schema: Mapping[str, Any]) -> Any:
+    """Return the compiled validator of a schema; a reference to another document is never fetched.
+
+    Raises:
+        ValueError: it is no JSON Schema, or refers to another document.
+    """
+    import jsonschema_rs
+
+    return jsonschema_rs.Draft202012Validator(dict(schema), retriever=_refuse)
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"reference to {uri!r} leads out of the schema; put it under $defs")
 
 
 @overload
@@ -197,8 +240,17 @@ class Toolset:
             raise KeyError(key)
         return found
 
-    def __add__(self, other: Iterable[Any]) -> Toolset:
-        return Toolset([*self, *as_tools(other)])
+    def __add__(self, other: Any) -> Toolset:
+        return Toolset([*self, *([other] if isinstance(other, Tool) else as_tools(other))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tools as plain JSON data; see `Tool.to_dict`."""
+        return {"tools": [tool.to_dict() for tool in self.tools]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Toolset:
+        """Build a toolset from what `to_dict` gave; read only files you trust, see `Tool.from_dict`."""
+        return cls([Tool.from_dict(tool) for tool in data["tools"]])
 
     @property
     def names(self) -> list[str]:

@@ -29,21 +29,6 @@ _BOUNDS = {
 }
 
 
-def validator_for(schema: Mapping[str, Any]) -> Any:
-    """Return the compiled validator of a schema; a reference to another document is never fetched.
-
-    Raises:
-        ValueError, jsonschema_rs.ValidationError: the schema is none.
-    """
-    import jsonschema_rs
-
-    return jsonschema_rs.Draft202012Validator(dict(schema), retriever=_refuse)
-
-
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"reference to {uri!r} leads out of the schema; put it under $defs")
-
-
 def as_object(arguments: Any, name: str) -> dict[str, Any]:
     """Return arguments as a dict; "" and null mean none were given (Source: haystack#9408, haystack#8876).
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from toolkit.dotted import dotted_path, resolve
 from toolkit.errors import ConfigError, ToolError, ToolNotFoundException, did_you_mean
 from toolkit.execution.approval import Approve, aask, ask
 from toolkit.execution.chunks import Callback, ResultChunk, atell, tell
@@ -25,7 +26,18 @@ from toolkit.execution.state import State
 from toolkit.execution.threads import in_order
 from toolkit.execution.turns import Outcome, Turn, failed
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
-from toolkit.tools import as_tools
+from toolkit.tools import Tool, as_tools
+
+_TYPE = "toolkit.execution.invoker.ToolInvoker"
+_HOOKS = ("streaming_callback", "approve")
+_SETTINGS = (
+    "raise_on_failure",
+    "convert_result_to_json_string",
+    "enable_streaming_callback_passthrough",
+    "max_workers",
+    "timeout_s",
+    "max_result_chars",
+)
 
 
 class ToolInvoker:
@@ -216,6 +228,35 @@ class ToolInvoker:
             self._warm = True
             for tool in self.tools:
                 getattr(tool, "warm_up", _nothing)()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the invoker as plain JSON data: `{"type": …, "init_parameters": {…}}`.
+
+        Raises:
+            ConfigError: a tool, callback or hook without an import path, such as a lambda.
+        """
+        settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
+        for name in _HOOKS:
+            hook = getattr(self, name)
+            settings[name] = dotted_path(hook) if hook is not None else None
+        return {"type": _TYPE, "init_parameters": {"tools": [tool.to_dict() for tool in self.tools], **settings}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ToolInvoker:
+        """Build an invoker from what `to_dict` gave; the data stay as they are.
+
+        This imports the modules that the data names, which runs them. Read only files you trust.
+
+        Raises:
+            ConfigError: data of something else, or a path that names no function.
+        """
+        if data.get("type") != _TYPE:
+            raise ConfigError(f"type {data.get('type')!r} is no ToolInvoker; expected {_TYPE!r}.")
+        given = dict(data["init_parameters"])
+        given["tools"] = [Tool.from_dict(tool) for tool in given["tools"]]
+        for name in _HOOKS:
+            given[name] = resolve(given[name]) if given.get(name) is not None else None
+        return cls(**given)
 
     def _for_run(self, tools: Iterable[Any] | None, callback: Callback | None, passthrough: bool | None) -> ToolInvoker:
         """Return this invoker, or a copy with what the run overrides."""

@@ -11,7 +11,8 @@ from typing import Any
 from toolkit.errors import StringConversionError, ToolOutputMergeError
 from toolkit.execution.conversion import safe_str, to_text
 from toolkit.execution.state import State
-from toolkit.tools import STRING_KEYS, Tool
+from toolkit.tools import Tool
+from toolkit.wiring import STRING_KEYS
 
 
 def result_text(tool: Tool, result: Any, *, quote: bool) -> Any:

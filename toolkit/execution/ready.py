@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolkit.errors import ConfigError, ToolArgumentsError
-from toolkit.execution.arguments import as_object, path_of, problems, refusal, shown, unknown_names, validator_for
+from toolkit.execution.arguments import as_object, path_of, problems, refusal, shown, unknown_names
 from toolkit.execution.state import State
 from toolkit.signatures import is_injected, resolved_hints
-from toolkit.tools import Tool
+from toolkit.tools import Tool, validator_for
 
 _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
 
