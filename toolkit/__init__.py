@@ -17,6 +17,7 @@ _HOMES = {
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
     "toolkit.tools": "Tool Toolset tool",
     "toolkit.execution.invoker": "ToolInvoker",
+    "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
     "toolkit.models.base": "ChatModel Reply Options Fault",
     "toolkit.models.registry": "load_model list_models",
@@ -50,6 +51,7 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 if TYPE_CHECKING:
     from toolkit.agents.airgap import AirgapChat
     from toolkit.errors import *  # noqa: F403
+    from toolkit.execution.function_caller import OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker
     from toolkit.execution.state import State
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult

@@ -167,7 +167,7 @@ def check_schema(schema: Any, name: str) -> None:
         raise ConfigError(f"Parameters of tool {name!r} must have type 'object', not {schema['type']!r}.")
     try:
         validator_for(schema)
-    except ValueError as error:  # jsonschema_rs' own errors are ValueErrors
+    except Exception as error:  # ValidationError, ReferencingError, and what a fetch would have raised
         reason = getattr(error, "message", str(error))
         raise ConfigError(f"Parameters of tool {name!r} are no valid JSON Schema: {reason}") from None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "toolkit.execution.invoker": "ToolInvoker",
+    "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
     "toolkit.execution.chunks": "ResultChunk",
     "toolkit.execution.conversion": "to_text",
@@ -24,6 +25,7 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - the table above is the list
 if TYPE_CHECKING:
     from toolkit.execution.chunks import ResultChunk as ResultChunk
     from toolkit.execution.conversion import to_text as to_text
+    from toolkit.execution.function_caller import OpenAIFunctionCaller as OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker as ToolInvoker
     from toolkit.execution.state import State as State
 
