@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import (
@@ -103,6 +104,7 @@ class Marketplace:
         self._lock = threading.RLock()  # one connection serves every thread of the API
         try:
             self._db = sqlite3.connect(str(database), check_same_thread=False)
+            weakref.finalize(self, self._db.close)  # one that is only dropped leaves no open file behind
             with self._lock, self._db:
                 self._db.executescript(_TABLES)
                 if not self._rows("select 1 from products limit 1"):
@@ -280,8 +282,11 @@ class Marketplace:
         return {**item, "title": product["title"], "quantity": quantity, "price": product["price"]}
 
     def _rows(self, query: str, values: Any = ()) -> list[Row]:
-        with self._lock:
-            return [json.loads(str(row)) for (row,) in self._db.execute(query, values)]
+        try:
+            with self._lock:
+                return [json.loads(str(row)) for (row,) in self._db.execute(query, values)]
+        except OverflowError:  # SQLite's integers have 64 bits: nothing can have that id
+            return []
 
     def _fill(self) -> None:
         designers = list(_lines("designers.jsonl"))
