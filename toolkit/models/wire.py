@@ -13,11 +13,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.errors import ModelError
 from toolkit.messages import ChatMessage, ToolCall, to_openai
 from toolkit.models.base import Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.tools import as_tools
 
 _SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
+
+
+class ServerError(ModelError):
+    """Carry an error that the server gave in place of an answer.
+
+    Attributes:
+        status: HTTP status, or 200 for an error within a stream.
+        said: what the server said.
+    """
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"HTTP {status}: {said}")
+        self.status = status
+        self.said = said
 
 
 def tool_specs(tools: Any) -> list[dict[str, Any]]:
@@ -83,6 +98,26 @@ def call_id(turn: int, index: int, name: str, arguments: Any) -> str:
     return "call_" + hashlib.sha256(known.encode()).hexdigest()[:8]
 
 
+def sent_text(body: Mapping[str, Any]) -> str:
+    """Return all text of a request that the model reads, for an estimate of its tokens."""
+    if "prompt" in body:
+        return str(body["prompt"])
+    said = [str(message.get("content") or "") for message in body["messages"]]
+    calls = [json.dumps(message["tool_calls"]) for message in body["messages"] if message.get("tool_calls")]
+    return "\n".join([*said, *calls, json.dumps(body["tools"]) if body.get("tools") else ""])
+
+
+def read_arguments(wire: Any) -> dict[str, Any] | None:
+    """Return the arguments of a call, sent as an object or as JSON text; None if unreadable (Source: ollama#6155)."""
+    if isinstance(wire, str):
+        try:
+            wire = json.loads(wire or "{}")
+        except ValueError:
+            return None
+    wire = {} if wire is None else wire
+    return wire if isinstance(wire, dict) else None
+
+
 @dataclass
 class StreamedAnswer:
     """Collect the pieces of one streamed answer and give them out as chunks, then as a `Reply`.
@@ -140,7 +175,7 @@ class StreamedAnswer:
         cached = details.get("cached_tokens", self.timings.get("cache_n"))
         prompt, written = self.usage.get("prompt_tokens"), self.usage.get("completion_tokens")
         finish = _finish(self.finish, bool(calls))
-        limit = _limit(finish, text, bool(calls), "".join(self.thinking), written, options)
+        limit = answer_limit(finish, text, bool(calls), "".join(self.thinking), written, options)
         reply = Reply(
             cut_at_stop(text, options.stop) + "\n".join(unreadable),
             "".join(self.thinking), calls, finish, limit, prompt, cached, written, seconds, load_seconds, model,
@@ -152,14 +187,11 @@ class StreamedAnswer:
         return reply
 
     def _read_calls(self) -> tuple[tuple[ToolCall, ...], list[str]]:
-        """Return the calls, and the raw text of those that are no JSON (Source: ollama#6155)."""
+        """Return the calls, and the raw text of those whose arguments are no JSON object."""
         calls, unreadable = [], []
         for index, call in sorted(self.calls.items()):
-            try:
-                arguments = json.loads(call["arguments"] or "{}")
-            except ValueError:
-                arguments = None
-            if not isinstance(arguments, dict):
+            arguments = read_arguments(call["arguments"])
+            if arguments is None:
                 unreadable.append(f'{{"name": {json.dumps(call["name"])}, "arguments": {call["arguments"]}}}')
                 continue
             made = call["id"] or call_id(self.turn, index, call["name"], arguments)
@@ -189,7 +221,8 @@ def is_overflow(message: str, kind: str = "") -> bool:
     True
     """
     said = f"{kind} {message}".casefold()
-    signs = ("exceed_context_size", "context size", "context length", "context window", "maximum context", "num_ctx")
+    signs = ("exceed_context_size", "context size", "context length", "context window", "maximum context", "num_ctx",
+             "prompt is too long", "prompt too long")  # fmt: skip
     return any(sign in said for sign in signs)
 
 
@@ -199,9 +232,10 @@ def _finish(wire: str | None, called: bool) -> FinishReason:
     return "tool_calls" if called else "stop"
 
 
-def _limit(
+def answer_limit(
     finish: FinishReason, text: str, called: bool, thinking: str, written: int | None, options: Options
 ) -> Limit:
+    """Name the limit that ended an answer (Source: chatlas#327)."""
     if finish != "length":
         return ""
     if written is not None and written < options.num_predict:

@@ -1,0 +1,89 @@
+"""Notice a prompt that a server cut without a word, by comparing its token count with our estimate.
+
+A server that cuts reports the tokens it kept, so the count lies near a limit (the window, half of it, or the
+window shared among parallel slots) while the text we sent needs more. Characters per token differ between
+models and languages, so they are learnt from the replies of the model itself.
+
+Source: ollama#17889 (200 after a silent cut), ollama#17427 (half the window), ollama#4079 (window / slots).
+
+Not here: servers that refuse a long prompt; they say so, see `wire.is_overflow`.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import deque
+from dataclasses import dataclass, field
+
+_RUN = re.compile(r"(\s|[-=_*#.~])\1{3,}")
+_USUAL = 4.0  # characters per token before anything was learnt: English prose and JSON
+_IMPLAUSIBLE = 10.0  # no tokenizer packs running text so tightly
+_SLOTS = (1, 2, 3, 4, 8)
+_NEAR = 8  # tokens: a cut keeps a few more or fewer than the limit (n/2 + 2, n - 1)
+_LEARN_FROM = 200  # characters: below, the chat template outweighs the text
+
+
+def length(text: str) -> int:
+    """Return the length of a text with long runs of blanks and rules shortened, for these are few tokens.
+
+    >>> length("a" + " " * 100 + "b")
+    6
+    """
+    return len(_RUN.sub(lambda run: run.group()[:4], text))
+
+
+@dataclass
+class WindowAudit:
+    """Learn characters per token from one model's replies, and judge the next one.
+
+    Attributes:
+        ratios: characters per token of the latest uncut prompts.
+    """
+
+    ratios: deque[float] = field(default_factory=lambda: deque(maxlen=32))
+
+    @property
+    def chars_per_token(self) -> float:
+        """Return the median of what was seen, never fewer than 1."""
+        seen = tuple(self.ratios)  # other threads append
+        return max(1.0, statistics.median(seen)) if seen else _USUAL
+
+    def estimate(self, text: str) -> int:
+        """Return about how many tokens a text is."""
+        return round(length(text) / self.chars_per_token)
+
+    def cut(self, text: str, counted: int | None, num_ctx: int | None) -> str:
+        """Say how a prompt was cut; empty if it was not, or if nothing can be said.
+
+        Args:
+            text: all that was sent: messages, tools, or the raw prompt.
+            counted: tokens that the server says it read; None where it does not say.
+            num_ctx: the window that was asked for; None where the server sets it.
+        """
+        if not counted:
+            return ""
+        estimate = self.estimate(text)
+        said = f"the server read {counted} tokens of a prompt that we estimate at {estimate}"
+        limit = self._limit(counted, estimate, num_ctx)
+        if limit:
+            return f"{said}, just what fits into {limit}"
+        learnt = len(self.ratios) >= 3 and estimate > 2 * counted and estimate - counted > 64
+        if learnt or length(text) / counted > _IMPLAUSIBLE:
+            return (
+                f"{said} ({length(text) / counted:.1f} characters per token, usual here is {self.chars_per_token:.1f})"
+            )
+        if length(text) >= _LEARN_FROM:
+            self.ratios.append(length(text) / counted)
+        return ""
+
+    def _limit(self, counted: int, estimate: int, num_ctx: int | None) -> str:
+        if num_ctx is None:
+            return ""
+        if counted >= num_ctx - 1:
+            return f"the window (num_ctx={num_ctx})"
+        for slots in _SLOTS[1:]:
+            # well over: an honest prompt may end near such a number by chance
+            if abs(counted - num_ctx // slots) <= _NEAR and estimate > 1.3 * counted:
+                return f"1/{slots} of the window (num_ctx={num_ctx})"
+        return ""
