@@ -1,0 +1,378 @@
+"""Offer the tools of an MCP server as ordinary tools: over stdio or streamable HTTP, through the official client.
+
+The client is asynchronous; it lives on a thread with an event loop of its own, so its tools can be called from sync
+code, a notebook's running loop included.
+
+Not here: running tools with validation and limits (`toolkit.execution.invoker`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import json
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
+from toolkit.execution._extras import load_extra
+from toolkit.execution.secrets import Secret, as_secret, hide
+from toolkit.tools import Effect, Tool, Toolset
+
+_MAX_PAGES = 100
+_GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
+_STDERR_TAIL = 400  # characters of a dead server's last words
+
+
+@dataclass(frozen=True)
+class McpTarget:
+    """Name the server: a command to start, or a URL.
+
+    Attributes:
+        env: environment variables for the command; Secrets are resolved when it starts.
+        headers: HTTP headers for the URL; Secrets likewise.
+    """
+
+    command: tuple[str, ...] = ()
+    url: str | None = None
+    env: Mapping[str, str | Secret] | None = None
+    cwd: str | None = None
+    headers: Mapping[str, str | Secret] | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.url):
+            raise ConfigError("Give either command=['python', 'server.py'] or url='http://…/mcp', not both or neither.")
+
+    @property
+    def label(self) -> str:
+        """Return what may stand in an error: no arguments, query or user, since they may hold credentials."""
+        from toolkit.execution.openapi_http import place
+
+        return repr(self.command[0]) if self.command else repr(place(self.url or ""))
+
+
+class McpSession:
+    """Keep one connection to an MCP server open on a thread of its own.
+
+    Args:
+        target: the server.
+        timeout_s: seconds for connecting, and for each call.
+
+    Raises:
+        UserError: the server cannot be started or reached, or does not answer in time.
+    """
+
+    def __init__(self, target: McpTarget, timeout_s: float = 60.0) -> None:
+        load_extra("mcp", "mcp")
+        self.target = target
+        self.timeout_s = timeout_s
+        self.listed: list[Any] = []
+        self._secrets: list[str] = []
+        self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._client: Any = None
+        self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed with the session
+        self._thread = threading.Thread(target=self._run, name="toolkit-mcp", daemon=True)
+        self._thread.start()
+        self._wait_until_ready()
+        _OPEN.add(self)
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool of the server and wait for its result.
+
+        Raises:
+            ToolTimeoutError: it took longer than `timeout_s`.
+            ToolInvocationError: the tool reported an error, or the server is gone.
+        """
+        if self._loop is None or not self._thread.is_alive():
+            raise ToolInvocationError(f"MCP server {self.target.label} is gone.{self._last_words()} Connect again.")
+        work = asyncio.run_coroutine_threadsafe(self._call(name, arguments), self._loop)
+        failure: ToolInvocationError
+        try:
+            return _result(name, work.result(self.timeout_s + _GRACE_S))
+        except ToolInvocationError:
+            raise
+        except (TimeoutError, concurrent.futures.TimeoutError):
+            work.cancel()
+            failure = ToolTimeoutError(f"MCP tool {name!r} did not finish within {self.timeout_s:g} s.")
+        except (Exception, concurrent.futures.CancelledError) as error:  # any fault of client or server
+            failure = self._failure(name, error)
+        raise failure
+
+    def close(self) -> None:
+        """End the connection, and the server where it was started by us. Twice is once."""
+        _OPEN.discard(self)
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # the loop may end in this very moment
+                self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(10)
+        self._errors.close()
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        async with asyncio.timeout(self.timeout_s):
+            return await self._client.call_tool(name, arguments, read_timeout_seconds=self.timeout_s)
+
+    def _run(self) -> None:
+        """Be the thread: connect, serve until told to stop, close in the task that opened."""
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # the thread that waits must hear of it
+            if not self._ready.done():
+                self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        from mcp import Client
+
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with contextlib.AsyncExitStack() as stack:
+            async with asyncio.timeout(self.timeout_s):
+                transport = await self._transport(stack)
+                self._client = await stack.enter_async_context(Client(transport))
+                self.listed = await _list_tools(self._client)
+            self._ready.set_result(None)
+            await self._stop.wait()
+
+    async def _transport(self, stack: contextlib.AsyncExitStack) -> Any:
+        if self.target.command:
+            from mcp.client.stdio import StdioServerParameters, stdio_client
+
+            program, *arguments = self.target.command
+            env = self._opened(self.target.env) or None
+            server = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.target.cwd)
+            # a notebook's sys.stderr is no file, so the server's goes to one of ours
+            return stdio_client(server, errlog=self._errors)
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        timeout = httpx2.Timeout(self.timeout_s)
+        http = httpx2.AsyncClient(headers=self._opened(self.target.headers), timeout=timeout)
+        return streamable_http_client(self.target.url or "", http_client=await stack.enter_async_context(http))
+
+    def _opened(self, values: Mapping[str, str | Secret] | None) -> dict[str, str]:
+        """Resolve Secrets, and remember their values so that errors hide them."""
+        opened = {}
+        for name, value in (values or {}).items():
+            secret = as_secret(value) if isinstance(value, Secret) else None
+            opened[name] = (secret.resolve_value() or "") if secret else str(value)
+            self._secrets.append(opened[name])
+        return opened
+
+    def _wait_until_ready(self) -> None:
+        try:
+            self._ready.result(self.timeout_s + _GRACE_S)
+            return
+        except UserError:
+            raise
+        except BaseException as error:  # also what anyio groups
+            reason = _reason(error)
+        said = self._last_words()
+        self.close()
+        raise UserError(hide(f"MCP server {self.target.label} cannot be used: {reason}.{said}", self._secrets))
+
+    def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
+        reason = hide(_reason(error), self._secrets)
+        if "closed" in reason.lower() or "Resource" in type(error).__name__:
+            return ToolInvocationError(
+                f"MCP server {self.target.label} is gone; tool {name!r} gave no result.{self._last_words()}"
+            )
+        return ToolInvocationError(f"MCP tool {name!r} failed: {reason}")
+
+    def _last_words(self) -> str:
+        try:
+            self._errors.seek(0)
+            said = " ".join("\n".join(self._errors.read().strip().splitlines()[-2:]).split())[-_STDERR_TAIL:]
+        except (ValueError, OSError):
+            return ""
+        return f" Its last words: {hide(said, self._secrets)}" if said else ""
+
+
+_OPEN: weakref.WeakSet[McpSession] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for session in list(_OPEN):
+        session.close()
+
+
+class McpToolset(Toolset):
+    """Hold the tools of an MCP server; close it, or use it in a `with` block, when done.
+
+    Attributes:
+        session: the connection.
+    """
+
+    session: McpSession
+
+    def __init__(self, session: McpSession, tools: Iterable[Tool]) -> None:
+        super().__init__(tools)
+        object.__setattr__(self, "session", session)
+
+    def close(self) -> None:
+        """End the connection, and the server where it was started by us."""
+        self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def mcp_toolset(
+    command: Sequence[str] | str | None = None,
+    *,
+    url: str | None = None,
+    prefix: str = "",
+    allowed_tools: Iterable[str] | None = None,
+    env: Mapping[str, str | Secret] | None = None,
+    cwd: str | None = None,
+    headers: Mapping[str, str | Secret] | None = None,
+    timeout_s: float = 60.0,
+) -> McpToolset:
+    """Connect to an MCP server and return its tools.
+
+    Args:
+        command: program and arguments of a server to start, such as ["python", "server.py"].
+        url: address of a running server (streamable HTTP).
+        prefix: put before every name, where two servers have tools of one name.
+        allowed_tools: names of the tools to take, without prefix; None takes all.
+        env: further environment variables for the command; values may be Secrets.
+        cwd: folder to start the command in.
+        headers: HTTP headers for the URL; values may be Secrets.
+        timeout_s: seconds for connecting, and for each call.
+
+    Raises:
+        ConfigError: neither or both of command and url, or an unknown name in `allowed_tools`.
+        UserError: the server cannot be used, or the package `mcp` is missing.
+    """
+    words = (command,) if isinstance(command, str) else tuple(command or ())
+    session = McpSession(McpTarget(words, url, env, cwd, headers), timeout_s)
+    try:
+        return McpToolset(session, [_tool(session, item, prefix) for item in _only(session.listed, allowed_tools)])
+    except BaseException:
+        session.close()
+        raise
+
+
+def _only(listed: list[Any], allowed: Iterable[str] | None) -> list[Any]:
+    if allowed is None:
+        return listed
+    wanted, known = list(allowed), [item.name for item in listed]
+    for name in wanted:
+        if name not in known:
+            raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
+    return [item for item in listed if item.name in wanted]
+
+
+def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
+    _refuse_outside_references(item.input_schema, item.name)
+    parameters = {**item.input_schema, "type": "object"}
+    parameters.setdefault("properties", {})
+    parameters.pop("$schema", None)
+    return Tool(
+        prefix + item.name,
+        item.description or item.title or item.name,
+        parameters,
+        McpCall(session, item.name),
+        effect=_effect(item.annotations),
+    )
+
+
+def _effect(hints: Any) -> Effect:
+    """Read the server's hints; without any, a tool may write."""
+    if hints is not None and hints.read_only_hint:
+        return "reads"
+    return "dangerous" if hints is not None and hints.destructive_hint else "writes"
+
+
+def _refuse_outside_references(schema: Any, name: str) -> None:
+    stack = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            ref = node.get("$ref")
+            if isinstance(ref, str) and not ref.startswith("#"):
+                raise ConfigError(
+                    f"MCP tool {name!r} has a schema that refers to {ref!r}. Leave it out: allowed_tools."
+                )
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+
+
+@dataclass(frozen=True, eq=False)
+class McpCall:
+    """Be the function of a tool: call one tool of the server."""
+
+    session: McpSession
+    name: str
+
+    def __call__(self, /, **arguments: Any) -> Any:
+        """Call the tool."""
+        return self.session.call(self.name, arguments)
+
+    def __repr__(self) -> str:
+        return f"McpCall({self.name})"
+
+
+async def _list_tools(client: Any) -> list[Any]:
+    found: list[Any] = []
+    cursor = None
+    for _ in range(_MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found.extend(page.tools)
+        cursor = page.next_cursor
+        if not cursor:
+            return found
+    raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
+
+
+def _result(name: str, result: Any) -> Any:
+    """Return what a tool said: its text, or its structured content where the text is the same in JSON.
+
+    Raises:
+        ToolInvocationError: the tool reported an error.
+    """
+    text = "\n".join(filter(None, (_block(block) for block in result.content)))
+    if result.is_error:
+        raise ToolInvocationError(f"MCP tool {name!r} reported an error: {text or 'it gave no reason.'}")
+    structured = result.structured_content
+    return structured if structured is not None and _says(text) in (structured, None) else text
+
+
+def _says(text: str) -> Any:
+    """Return the JSON that a text holds, "" if it is no JSON, None if it is empty."""
+    try:
+        return json.loads(text) if text.strip() else None
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _block(block: Any) -> str:
+    """Return one block of a result as text; what is no text is named with its type and size."""
+    if block.type == "text":
+        return str(block.text)
+    inner = getattr(block, "resource", None)
+    if inner is not None and hasattr(inner, "text"):
+        return str(inner.text)
+    kind = getattr(block, "mime_type", None) or getattr(inner, "mime_type", None) or "unknown type"
+    where = getattr(block, "uri", None) or getattr(inner, "uri", "")
+    size = len(getattr(block, "data", "") or getattr(inner, "blob", "") or "")
+    return f"[{block.type} {kind} {where or f'{size} base64 characters'}]"
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost reason in words; anyio wraps errors in groups."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
+        return "it did not answer in time"
+    return f"{type(error).__name__}: {error}".rstrip(": .")
