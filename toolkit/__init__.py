@@ -19,6 +19,8 @@ _HOMES = {
     "toolkit.execution.invoker": "ToolInvoker",
     "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
+    "toolkit.execution.openapi": "OpenAPITool LLMProvider",
+    "toolkit.execution.secrets": "Secret",
     "toolkit.models.base": "ChatModel Reply Options Fault",
     "toolkit.models.registry": "load_model list_models",
     "toolkit.models.scripted": "ScriptedModel",
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from toolkit.errors import *  # noqa: F403
     from toolkit.execution.function_caller import OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker
+    from toolkit.execution.openapi import LLMProvider, OpenAPITool
+    from toolkit.execution.secrets import Secret
     from toolkit.execution.state import State
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply

@@ -12,9 +12,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from toolkit.errors import ConfigError, ToolInvocationError
+
+if TYPE_CHECKING:
+    from toolkit.execution.mcp import McpToolset
 
 Effect = Literal["reads", "writes", "dangerous"]
 
@@ -222,6 +225,47 @@ class Toolset:
 
     def __init__(self, tools: Iterable[Any] = ()) -> None:
         object.__setattr__(self, "tools", tuple(as_tools(tools)))
+
+    @classmethod
+    def from_openapi(
+        cls,
+        spec: Any,
+        credentials: Any = None,
+        allowed_operations: Iterable[str] | None = None,
+        **options: Any,
+    ) -> Toolset:
+        """Make one tool of each operation of a REST API; DELETE is marked dangerous.
+
+        Args:
+            spec: OpenAPI 3 document as URL, path, dict or text.
+            credentials: a Secret, or {security scheme: Secret}.
+            allowed_operations: operationIds that may be called; None allows all.
+            options: `server`, `credential_hosts`, `timeout_s`, `max_response_bytes`.
+
+        Raises:
+            ConfigError: the document, an operation name or a credential cannot be used.
+        """
+        from toolkit.execution.openapi_service import openapi_tools
+
+        given = {"credentials": credentials, "allowed_operations": allowed_operations, **options}
+        return cls(openapi_tools(spec, **given))
+
+    @classmethod
+    def from_mcp(cls, command: Any = None, *, url: str | None = None, **options: Any) -> McpToolset:
+        """Make one tool of each tool of an MCP server; close the toolset, or use it in a `with` block.
+
+        Args:
+            command: program and arguments of a server to start (stdio), such as ["python", "server.py"].
+            url: address of a running server (streamable HTTP).
+            options: `prefix`, `allowed_tools`, `env`, `cwd`, `headers`, `timeout_s`.
+
+        Raises:
+            ConfigError: neither or both of command and url.
+            UserError: the server cannot be used, or the package `mcp` is missing.
+        """
+        from toolkit.execution.mcp import mcp_toolset
+
+        return mcp_toolset(command, url=url, **options)
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools)
