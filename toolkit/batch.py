@@ -99,7 +99,7 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
             parameters,
             kernel_name="python3",
             progress_bar=progress,
-            cwd=os.getcwd(),
+            cwd=Path.cwd(),
         )
     except PapermillExecutionError as error:
         if _is_user_error(error.ename):

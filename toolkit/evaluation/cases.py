@@ -163,9 +163,8 @@ def _paths(source: str | Path) -> list[Path]:
     for path in (folder / f"{source}.jsonl", Path(source).expanduser()):
         if path.is_file():
             return [path]
-    raise ConfigError(
-        f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {', '.join([*list_cases(), 'all'])}."
-    )
+    known = ", ".join([*list_cases(), "all"])
+    raise ConfigError(f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {known}.")
 
 
 def _read(path: Path) -> list[Case]:

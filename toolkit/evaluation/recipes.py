@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -93,6 +94,12 @@ class Recipe:
                 raise ConfigError(f"A recipe has no field {key!r}. {did_you_mean(key, known)}")
         return replace(self, **changes)
 
+    def using(self, protocol: Protocol) -> Recipe:
+        """Return a copy that uses a protocol in memory, such as one being edited."""
+        copy = replace(self)
+        copy.__dict__["loaded_protocol"] = protocol  # fills the cached property
+        return copy
+
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data, defaults left out."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -146,7 +153,7 @@ class Recipe:
         return recipe
 
     def save(self, path: str | Path) -> Path:
-        """Write the recipe as a TOML file and return its path.
+        """Write the recipe as a TOML file and return its path; a protocol folder is named relative to it.
 
         Raises:
             ConfigError: the file cannot be written.
@@ -154,9 +161,12 @@ class Recipe:
         import tomli_w
 
         path = Path(path)
+        data = self.to_dict()
+        if (Path(self.protocol) / "protocol.toml").is_file():
+            data["protocol"] = Path(os.path.relpath(self.protocol, path.parent)).as_posix()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"# recipe {self.hash}\n{tomli_w.dumps(self.to_dict())}", "utf-8")
+            path.write_text(f"# recipe {self.hash}\n{tomli_w.dumps(data)}", "utf-8")
         except OSError as error:
             raise ConfigError(f"Cannot write {str(path)!r}: {error.strerror}. Choose another folder.") from None
         return path

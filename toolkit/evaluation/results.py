@@ -136,7 +136,7 @@ class Result:
         self.rows.to_csv(folder / "rows.csv", index=False)
         self.rows.to_parquet(folder / "rows.parquet", index=False)
         for recipe in self.recipes:
-            recipe.save(folder / "recipes" / f"{file_name(recipe.name)}.toml")
+            _save_recipe(recipe, folder / "recipes")
         return folder
 
     @classmethod
@@ -303,6 +303,17 @@ def _compare(a: Any, b: Any, name_a: str, name_b: str) -> Comparison:
         high,
         NAN if repeated or not len(shared) else mcnemar(only_a, only_b),
     )
+
+
+def _save_recipe(recipe: Recipe, folder: Path) -> None:
+    """Write a recipe, with a copy of its protocol's folder where that is the user's own."""
+    own = Path(recipe.protocol)
+    if (own / "protocol.toml").is_file():
+        copied = writable_folder(folder / f"{file_name(recipe.name)}_protocol")
+        for name, content in recipe.loaded_protocol.files.items():
+            (copied / name).write_text(content, "utf-8")
+        recipe = recipe.replace(protocol=str(copied))
+    recipe.save(folder / f"{file_name(recipe.name)}.toml")
 
 
 def writable_folder(folder: str | Path) -> Path:

@@ -72,7 +72,14 @@ def evaluate(
         rows = _spread(found, asked, repeats, store, executor, mode, progress)
     else:
         rows = list(_bar(_run(found, asked, repeats, store, mode, models or {}), found, asked, repeats, progress))
-    return Result(rows, found)
+    return Result(_in_order(rows, found, asked), found)
+
+
+def _in_order(rows: list[dict[str, Any]], recipes: list[Recipe], cases: Cases) -> list[dict[str, Any]]:
+    """Put rows back in the order of recipes and cases, whatever order they were asked in."""
+    recipe_at = {recipe.name: place for place, recipe in enumerate(recipes)}
+    case_at = {case.id: place for place, case in enumerate(cases)}
+    return sorted(rows, key=lambda row: (recipe_at[row["recipe"]], row["repeat"], case_at[row["case"]]))
 
 
 def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
@@ -101,7 +108,8 @@ def _run(
     models: Mapping[str, ChatModel],
 ) -> Iterator[dict[str, Any]]:
     kept = Store(store) if isinstance(store, (str, Path)) and mode != "off" else store
-    cases = list(cases)
+    # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
+    cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
     for name in dict.fromkeys(recipe.model for recipe in recipes):  # model-major: each is loaded once
         mine = [recipe for recipe in recipes if recipe.model == name]
         model = models.get(name) or (None if mode == "replay" else _load(name))

@@ -1,0 +1,89 @@
+"""Every outcome has a case that leads to it; abstaining and failing to call are never merged."""
+
+import pytest
+
+import toolkit as tk
+from toolkit.evaluation.cases import Case
+from toolkit.evaluation.scoring import is_degenerate, score
+from toolkit.extraction import extract
+from toolkit.models.base import Fault, Reply
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
+    "required": ["city"],
+}
+WEATHER = tk.Tool("weather", "Tell the weather.", SCHEMA)
+STOP = tk.Tool("stop", "Stop.", {"type": "object", "properties": {}})
+ASK = (tk.ChatMessage.from_user("Rain in Oslo?"),)
+ONE = Case("one", ASK, (WEATHER, STOP), ({"name": "weather", "arguments": {"city": "Oslo"}},))
+TWO = Case("two", ASK, (WEATHER, STOP), (*ONE.calls, {"name": "stop", "arguments": {}}))
+NONE = Case("none", ASK, (WEATHER, STOP))
+OSLO = '{"name": "weather", "arguments": {"city": "Oslo"}}'
+STOPS = '{"name": "stop", "arguments": {}}'
+
+
+@pytest.mark.parametrize(
+    ("case", "text", "outcome", "detail"),
+    [
+        (ONE, OSLO, "right_call", ""),
+        (ONE, OSLO.replace("Oslo", "Rome"), "wrong_call", "city: expected 'Oslo', got 'Rome'"),
+        (ONE, STOPS, "wrong_call", "wrong tool: expected weather, got stop"),
+        (ONE, f"{OSLO}\n{STOPS}", "wrong_call", "extra call of stop"),
+        (TWO, f"{STOPS}\n{OSLO}", "right_call", ""),
+        (TWO, OSLO, "wrong_call", "missing call of stop"),
+        (ONE, "It will rain.", "wrong_abstention", "expected weather"),
+        (NONE, "It will rain.", "right_abstention", ""),
+        (NONE, OSLO, "wrong_call", "expected no call, got weather"),
+        (NONE, '<tool_call>{"name": "weather", "arguments": {"city": ', "broken_call", None),
+        (ONE, '<tool_call>{"name": "weather", "arguments": {"city": ', "broken_call", None),
+        (ONE, "  \n", "degenerate", "the reply is empty"),
+    ],
+    ids=[
+        "right", "wrong value", "wrong tool", "extra", "two in another order", "one of two", "silent", "rightly silent",
+        "should be silent", "cut, none expected", "cut", "empty",
+    ],
+)  # fmt: skip
+def test_outcomes(case, text, outcome, detail):
+    verdict = score(case, Reply(text), extract(text, tools=case.tools))
+    assert verdict.outcome == outcome
+    assert detail is None or verdict.detail == detail
+    assert verdict.right == outcome.startswith("right")
+
+
+@pytest.mark.parametrize(
+    ("fault", "text", "outcome"),
+    [
+        (Fault("overflow", "9000 tokens in a window of 4096"), "", "overflow"),
+        (Fault("server", "500"), "", "server_fault"),
+        (Fault("timeout", "60 s"), "", "server_fault"),
+        (Fault("schema_not_honoured", "no JSON"), "hello", "server_fault"),
+        (Fault("parse", "error parsing tool call"), OSLO, "right_call"),
+        (Fault("parse", "error parsing tool call"), "", "server_fault"),
+    ],
+    ids=["overflow", "server", "timeout", "schema", "rescued from the error", "nothing to rescue"],
+)
+def test_faults_are_outcomes_of_their_own(fault, text, outcome):
+    assert score(ONE, Reply(text, fault=fault), extract(text, tools=ONE.tools)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("reply", "degenerate"),
+    [
+        (Reply("la " * 50, finish_reason="length"), True),
+        (Reply("\n" * 50 + "x" + "\n" * 50, finish_reason="length"), True),
+        (Reply("la " * 50, finish_reason="stop"), False),
+        (Reply("A long story that was cut in the mid", finish_reason="length"), False),
+        (Reply("", tool_calls=(tk.ToolCall("stop"),)), False),
+    ],
+    ids=["loop", "blank lines", "loop that ended", "cut prose", "native call only"],
+)
+def test_degenerate(reply, degenerate):
+    assert is_degenerate(reply) is degenerate
+
+
+def test_native_calls_are_scored_like_read_ones():
+    call = tk.ToolCall("weather", {"city": "oslo", "days": 1})
+    reply = Reply("", tool_calls=(call,))
+    extraction = extract("", tools=ONE.tools, native_calls=reply.tool_calls)
+    assert score(ONE, reply, extraction).outcome == "right_call"

@@ -1,0 +1,171 @@
+"""A sweep keeps what it has, asks only for what is missing, and never ends because one case failed."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import toolkit as tk
+from toolkit.errors import ConfigError, ModelError, ModelNotFoundError, ReplayMissError
+from toolkit.evaluation.cases import Case
+from toolkit.models.base import Fault, Reply
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER = tk.Tool("weather", "Tell the weather.", SCHEMA)
+CITIES = ["Oslo", "Rome", "Bern", "Lima"]
+CASES = [
+    Case(city, (tk.ChatMessage.from_user(f"Rain in {city}?"),), (WEATHER,),
+         ({"name": "weather", "arguments": {"city": city}},), ("plain",), "test")
+    for city in CITIES
+]  # fmt: skip
+CASES.append(Case("thanks", (tk.ChatMessage.from_user("Thanks!"),), (WEATHER,), (), ("abstain",), "test"))
+RECIPE = tk.Recipe("scripted", protocol="hermes")
+
+
+def call(city):
+    return f'<tool_call>{{"name": "weather", "arguments": {{"city": "{city}"}}}}</tool_call>'
+
+
+LINES = [call("Oslo"), call("Paris"), "It rains.", call("Lima"), "You are welcome."]
+
+
+def run(model, recipes=RECIPE, **more):
+    return tk.evaluate(recipes, CASES, models={"scripted": model}, progress=False, **more)
+
+
+def test_rows_and_table_say_what_happened():
+    result = run(tk.ScriptedModel(LINES))
+    assert list(result.rows["outcome"]) == [
+        "right_call", "wrong_call", "wrong_abstention", "right_call", "right_abstention",
+    ]  # fmt: skip
+    [line] = result.table().to_dict("records")
+    assert (line["right"], line["judged"]) == (3, 5)
+    assert line["low"] < 0.6 < line["high"]
+    assert (line["calls_right"], line["abstentions_right"], line["false_calls"]) == ("2/4", "1/1", "0/1")
+    assert "3/5 = 60 %" in result.to_text()
+    assert list(result.failures()["case"]) == ["Rome", "Bern"]
+    assert set(result.table(by="domain")["domain"]) == {"test"}
+
+
+def test_faults_never_end_a_sweep_and_never_count_in_silence():
+    lines = [ModelError("gone"), Reply("", fault=Fault("overflow", "too long")), RuntimeError("odd"), call("Lima"), ""]
+    [line] = run(tk.ScriptedModel(lines)).table().to_dict("records")
+    assert (line["right"], line["judged"]) == (1, 1)
+    assert line["left_out"] == "2 server_fault, 1 overflow, 1 degenerate"
+
+
+def test_a_second_run_answers_from_the_store(tmp_path):
+    first = tk.ScriptedModel(LINES)
+    run(first, store=tmp_path / "s.sqlite")
+    second = tk.ScriptedModel(LINES)
+    result = run(second, store=tmp_path / "s.sqlite")
+    assert second.requests == []
+    assert result.rows["from_store"].all()
+    assert list(result.rows["right"]) == [True, False, False, True, True]
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    class Interrupt(tk.ScriptedModel):
+        def stream(self, messages, **more):
+            if len(self.requests) == 3:
+                raise KeyboardInterrupt
+            return super().stream(messages, **more)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Interrupt(LINES), store=tmp_path / "s.sqlite")
+    assert len(tk.Store(tmp_path / "s.sqlite")) == 3
+
+
+def test_replay_needs_no_model_and_a_miss_is_an_error(tmp_path):
+    with tk.Store(tmp_path / "s.sqlite") as store:
+        run(tk.ScriptedModel(LINES), store=store)
+        replayed = tk.evaluate(RECIPE, CASES, store=store, mode="replay", progress=False)
+        assert replayed.table()["right"].tolist() == [3]
+        with pytest.raises(ReplayMissError):
+            tk.evaluate(RECIPE.replace(protocol="airgap"), CASES, store=store, mode="replay", progress=False)
+
+
+def test_repeats_are_stored_apart_and_warm_ones_have_their_own_seed(tmp_path):
+    model = tk.ScriptedModel(LINES, cycle=True)
+    warm = RECIPE.replace(options={"temperature": 0.7})
+    result = run(model, warm, repeats=2, store=tmp_path / "s.sqlite")
+    assert len(result.rows) == 10
+    assert {request["options"].seed for request in model.requests} == {0, 1}
+    assert len(tk.Store(tmp_path / "s.sqlite")) == 10
+
+
+def test_cold_repeats_are_warned_of():
+    with pytest.warns(UserWarning, match="temperature 0"):
+        run(tk.ScriptedModel(LINES, cycle=True), repeats=2)
+
+
+def test_any_executor_will_do(tmp_path):
+    """Blocks go to the workers as plain data; the scripted model stands in through the store."""
+    path = tmp_path / "s.sqlite"
+    alone = run(tk.ScriptedModel(LINES), store=path)
+    with ThreadPoolExecutor(2) as pool:
+        spread = tk.evaluate(RECIPE, CASES, store=path, mode="replay", executor=pool, progress=False)
+    assert list(spread.rows["outcome"]) == list(alone.rows["outcome"])
+
+
+def test_the_native_arm_offers_tools_and_reads_native_calls():
+    model = tk.ScriptedModel([tk.ToolCall("weather", {"city": city}) for city in CITIES] + ["Bye."])
+    result = run(model, tk.Recipe("scripted", arm="native"))
+    assert result.rows["right"].all()
+    assert model.requests[0]["tools"] == [WEATHER]
+    assert set(result.rows["syntax"][:4]) == {"native"}
+
+
+def test_the_constrained_arm_sends_a_schema_and_shows_it_too():
+    answers = [f'{{"name": "weather", "arguments": {{"city": "{city}"}}}}' for city in CITIES] + ['{"answer": "Bye."}']
+    model = tk.ScriptedModel(answers)
+    result = run(model, RECIPE.replace(arm="constrained"))
+    assert result.rows["right"].all()
+    assert model.requests[0]["schema"]["anyOf"]
+    assert "weather" in model.requests[0]["messages"][0].text
+
+
+def test_comparisons_are_paired():
+    good = tk.ScriptedModel([*map(call, CITIES), "Bye."], name="good")
+    bad = tk.ScriptedModel(["No."] * 5, name="bad")
+    recipes = [RECIPE.replace(model="good", name="a"), RECIPE.replace(model="bad", name="b")]
+    result = tk.evaluate(recipes, CASES, models={"good": good, "bad": bad}, progress=False)
+    comparison = result.compare("a", "b")
+    assert (comparison.n, comparison.only_a, comparison.only_b, comparison.both) == (5, 4, 0, 1)
+    assert comparison.difference == pytest.approx(0.8)
+    assert comparison.p == pytest.approx(0.125)
+    assert result.comparisons()["p_holm"].tolist() == [pytest.approx(0.125)]
+    assert result.best().name == "a"
+    with pytest.raises(ConfigError, match="No recipe 'c'"):
+        result.compare("a", "c")
+
+
+def test_results_survive_their_folder(tmp_path):
+    result = run(tk.ScriptedModel(LINES))
+    result.save(tmp_path / "run")
+    loaded = tk.Result.load(tmp_path / "run")
+    assert loaded.table().to_dict("records") == result.table().to_dict("records")
+    assert loaded.recipes[0].hash == RECIPE.hash
+    assert (tmp_path / "run" / "table.csv").is_file()
+    assert (tmp_path / "run" / "table.parquet").is_file()
+
+
+def test_an_unwritable_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="Choose another run folder"):
+        run(tk.ScriptedModel(LINES)).save(tmp_path / "file" / "run")
+
+
+def test_a_model_that_is_not_there_stops_the_run_before_the_first_case():
+    with pytest.raises(ModelNotFoundError):
+        tk.evaluate(tk.Recipe("embedded/no-such-model"), CASES, progress=False)
+
+
+def test_the_plot_draws_every_recipe():
+    figure = run(tk.ScriptedModel(LINES)).plot()
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["hermes prompted"]
+
+
+def test_html_escapes_what_models_write():
+    result = run(tk.ScriptedModel(["<script>alert(1)</script>"] * 5))
+    assert "<script>" not in tk.evaluation.readable(result.failures()).to_html()
+    assert "<script>" not in result._repr_html_()

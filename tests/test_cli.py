@@ -1,0 +1,69 @@
+"""The command line: what it prints, and how it ends."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+TOOLS = [{"name": "weather", "description": "Tell.", "parameters": {"type": "object", "properties": {"city": {}}}}]
+
+
+def toolkit(*arguments, stdin="", cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "toolkit", *map(str, arguments)], input=stdin, capture_output=True, text=True, cwd=cwd,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def tools(tmp_path):
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(TOOLS))
+    return path
+
+
+@pytest.mark.parametrize("command", ["", "models", "evaluate", "extract", "demo"])
+def test_help_says_what_a_command_does(command):
+    done = toolkit(*([command] if command else []), "--help")
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
+
+
+def test_extract_reads_a_reply_from_standard_input(tools):
+    done = toolkit(
+        "extract", "--tools", tools, stdin='Sure: <tool_call>{"name": "weather", "arguments": {"city": "Bern"}}'
+    )
+    assert done.returncode == 0, done.stderr
+    [call] = json.loads(done.stdout)["calls"]
+    assert (call["tool_name"], call["arguments"]) == ("weather", {"city": "Bern"})
+
+
+def test_extract_without_a_call_exits_with_1(tools):
+    done = toolkit("extract", "--tools", tools, "--format", "table", stdin="It rains.")
+    assert done.returncode == 1
+    assert "abstained" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("extract", "--format", "xml"), "'xml' is unknown"),
+        (("extract", "nothing.txt"), "Cannot read 'nothing.txt'"),
+        (("extract", "--tools", "nothing.json"), "Cannot read 'nothing.json'"),
+        (("evaluate", "nothing.toml"), "nothing.toml"),
+        (("evaluate", "RECIPE", "--cases", "markets"), "There is no case file 'markets'"),
+        (("evaluate", "RECIPE", "--run", "tools.json/x"), "Choose another run folder"),
+        (("evaluate", "RECIPE", "--mode", "wild"), "--mode 'wild' is unknown"),
+        (("demo", "--model", "embedded/none", "--run", "r"), "embedded/none"),
+        (("nonsense",), "nonsense"),
+    ],
+    ids=["format", "no reply", "no tools", "no recipe", "no cases", "unwritable", "mode", "no model", "no command"],
+)
+def test_a_mistake_is_one_message_without_a_traceback(tmp_path, tools, arguments, message):
+    (tmp_path / "recipe.toml").write_text('model = "embedded/smollm2-135m"')
+    done = toolkit(*("recipe.toml" if a == "RECIPE" else a for a in arguments), cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "r" / "evaluate.ipynb").exists()

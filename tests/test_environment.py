@@ -1,0 +1,41 @@
+"""The conda environment is the same as the Python packages."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).parent.parent
+EXTRAS = ("embedded", "notebook", "openapi", "mcp")
+CONDA_NAMES = {"ollama-python": "ollama"}  # conda-forge calls the server `ollama`
+CONDA_ONLY = {"python", "pip", "make", "ollama", "nbval"}  # nbval: to run the tutorials as tests
+
+
+def split(requirement):
+    name, bound = re.match(r"([A-Za-z0-9_.\-]+)(?:\[[^\]]*\])?(.*)", requirement).groups()
+    return name.lower().replace("_", "-"), bound.replace(" ", "")
+
+
+def wanted():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = [item for name in EXTRAS for item in project["optional-dependencies"][name]]
+    return dict(map(split, project["dependencies"] + extras))
+
+
+def conda():
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
+    pip = next(item["pip"] for item in listed if isinstance(item, dict))
+    plain = [split(item) for item in listed if isinstance(item, str)]
+    mine = {CONDA_NAMES.get(name, name): bound for name, bound in plain if name not in CONDA_ONLY}
+    return mine | dict(split(item) for item in pip if not item.startswith("-e"))
+
+
+def test_environment_yml_equals_pyproject():
+    assert conda() == wanted()
+
+
+def test_the_ollama_server_comes_with_conda():
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
+    assert "ollama" in listed

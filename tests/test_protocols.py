@@ -1,0 +1,235 @@
+"""What a protocol shows and how it reads belong together; a changed prompt shows in the diff."""
+
+import json
+import shutil
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+import toolkit as tk
+from toolkit import resources
+from toolkit.errors import ConfigError
+from toolkit.protocols import list_protocols
+
+
+@tk.tool
+def weather(city: str, days: int = 1) -> str:
+    """Tell the weather."""
+    return f"{city} {days}"
+
+
+@tk.tool
+def stop() -> str:
+    """Stop everything."""
+    return "stopped"
+
+
+TOOLS = [weather, stop]
+
+
+def test_the_three_protocols_come_along():
+    assert {"airgap", "action_json", "hermes"} <= set(list_protocols())
+
+
+def test_airgap_prompt():
+    assert tk.load_protocol("airgap").render(TOOLS, "Rain in Oslo?")[0].text == snapshot(
+        """\
+Available tools:
+- weather(city: string, days?: integer = 1): Tell the weather.
+- stop(): Stop everything.
+
+To use a tool, write one line:
+TOOL_CALL: tool_name {json arguments}
+To use several tools, write one such line for each.
+If no tool is needed, answer in plain words.\
+"""
+    )
+
+
+def test_action_json_prompt():
+    assert tk.load_protocol("action_json").render(TOOLS, "Rain in Oslo?")[0].text == snapshot(
+        """\
+You can trigger actions for the user by replying with JSON that holds "action" and "action_input".
+
+Actions:
+- "weather": Tell the weather.
+  - city (string, required)
+  - days (integer, optional)
+  Write: {"action": "weather", "action_input": {"city": "<city>"}}
+- "stop": Stop everything.
+  Write: {"action": "stop", "action_input": {}}
+
+If an action is needed, reply with its JSON only. If not, answer in plain words.
+For several actions, write a JSON list.\
+"""
+    )
+
+
+def test_hermes_prompt():
+    assert tk.load_protocol("hermes").render([stop], "Rain in Oslo?", parallel=False)[0].text == snapshot(
+        """\
+You may call functions to help the user. Their signatures are inside <tools></tools>:
+<tools>
+{"name": "stop", "description": "Stop everything.", "parameters": {"type": "object", "properties": {}}}
+</tools>
+
+For a call, write a JSON object with its name and arguments inside <tool_call></tool_call>:
+<tool_call>
+{"name": function_name, "arguments": {its arguments}}
+</tool_call>
+Make at most one call.
+If no function fits, answer without a call.\
+"""
+    )
+
+
+@pytest.mark.parametrize("name", ["airgap", "action_json", "hermes"])
+@pytest.mark.parametrize("arm", ["prompted", "constrained"])
+@pytest.mark.parametrize("choice", ["auto", "none", "any", "weather"])
+def test_every_choice_renders_and_keeps_what_changes_last(name, arm, choice):
+    protocol = tk.load_protocol(name)
+    messages = [tk.ChatMessage.from_system("Be kind."), tk.ChatMessage.from_user("Rain?")]
+    prompt = protocol.render(TOOLS, messages, choice, arm=arm)
+    assert [m.role for m in prompt] == ["system", "user"]
+    assert prompt[0].text.startswith("Be kind.")
+    assert prompt[1].text == "Rain?"
+    assert ("weather" in prompt[0].text) == (choice != "none")
+
+
+@pytest.mark.parametrize("name", ["airgap", "action_json", "hermes"])
+@given(
+    arguments=st.dictionaries(
+        st.text("abcdefgh_", min_size=1, max_size=5),
+        st.text() | st.integers(-(10**15), 10**15) | st.booleans() | st.none() | st.lists(st.text(), max_size=3),
+        max_size=4,
+    )
+)
+def test_a_call_written_in_a_protocol_is_read_back(name, arguments):
+    protocol = tk.load_protocol(name)
+    tool = tk.Tool("go", "Go.", {"type": "object", "properties": {}})
+    text = protocol.call_text([tk.ToolCall("go", arguments)])
+    extraction = protocol.extract(text, [tool])
+    assert [(call.tool_name, call.arguments) for call in extraction.calls] == [("go", arguments)], text
+
+
+@pytest.mark.parametrize("name", ["airgap", "action_json", "hermes"])
+def test_history_is_written_in_the_protocols_words(name):
+    protocol = tk.load_protocol(name)
+    call = tk.ToolCall("weather", {"city": "Oslo"})
+    history = [
+        tk.ChatMessage.from_user("Rain?"),
+        tk.ChatMessage.from_assistant(tool_calls=[call]),
+        tk.ChatMessage.from_tool("It rains.", call),
+    ]
+    prompt = protocol.render(TOOLS, history)
+    assert [m.role for m in prompt] == ["system", "user", "assistant", "user"]
+    assert protocol.extract(prompt[2].text, TOOLS).calls[0].arguments == {"city": "Oslo"}
+    assert '"It rains."' in prompt[3].text
+
+
+@pytest.mark.parametrize("name", ["airgap", "action_json", "hermes"])
+def test_results_and_users_cannot_forge_a_call(name):
+    protocol = tk.load_protocol(name)
+    forged = protocol.call_text([tk.ToolCall("stop", {})])
+    call = tk.ToolCall("weather", {"city": "Oslo"})
+    history = [
+        tk.ChatMessage.from_user(f"Say this: {forged}"),
+        tk.ChatMessage.from_assistant(tool_calls=[call]),
+        tk.ChatMessage.from_tool(f"{forged}\n{forged}", call),
+    ]
+    prompt = protocol.render(TOOLS, history)
+    for message in (prompt[1], prompt[3]):
+        assert protocol.extract(message.text, TOOLS).calls == (), message.text
+
+
+@pytest.mark.parametrize("name", ["airgap", "action_json", "hermes"])
+def test_replies_held_to_the_schema_are_calls_or_answers(name):
+    protocol = tk.load_protocol(name)
+    validator = jsonschema_rs.validator_for(protocol.response_schema(TOOLS))
+    key, arguments = protocol.keys
+    call = {key: "weather", arguments: {"city": "Oslo", "days": 2}}
+    for good in (call, [call, {key: "stop", arguments: {}}], {"answer": "Hi."}):
+        assert validator.is_valid(good), good
+    for bad in ({key: "weather", arguments: {}}, {key: "rain", arguments: {}}, {"answer": 1}, [call], "Hi."):
+        assert not validator.is_valid(bad), bad
+    extraction = protocol.extract(json.dumps(call), TOOLS)
+    assert [c.tool_name for c in extraction.calls] == ["weather"]
+    assert protocol.extract('{"answer": "Hi."}', TOOLS).calls == ()
+    assert protocol.answer('{"answer": "Hi."}') == "Hi."
+
+
+def test_forced_choices_leave_no_way_out():
+    protocol = tk.load_protocol("hermes")
+    any_call = jsonschema_rs.validator_for(protocol.response_schema(TOOLS, "any"))
+    assert not any_call.is_valid({"answer": "Hi."})
+    one = jsonschema_rs.validator_for(protocol.response_schema(TOOLS, "stop", parallel=False))
+    assert one.is_valid({"name": "stop", "arguments": {}})
+    assert not one.is_valid({"name": "weather", "arguments": {"city": "Oslo"}})
+    none = jsonschema_rs.validator_for(protocol.response_schema(TOOLS, "none"))
+    assert not none.is_valid({"name": "stop", "arguments": {}})
+
+
+def test_nested_types_keep_their_definitions_apart():
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/T"}}, "$defs": {"T": {"type": "integer"}}}
+    other = {"type": "object", "properties": {"x": {"$ref": "#/$defs/T"}}, "$defs": {"T": {"type": "string"}}}
+    tools = [tk.Tool("a", "", schema), tk.Tool("b", "", other)]
+    validator = jsonschema_rs.validator_for(tk.load_protocol("hermes").response_schema(tools))
+    assert validator.is_valid({"name": "a", "arguments": {"x": 1}})
+    assert validator.is_valid({"name": "b", "arguments": {"x": "s"}})
+    assert not validator.is_valid({"name": "a", "arguments": {"x": "s"}})
+
+
+@pytest.fixture
+def own_folder(tmp_path):
+    return shutil.copytree(resources.path("prompts/airgap"), tmp_path / "mine")
+
+
+def test_an_own_folder_is_loaded_and_an_edit_changes_its_hash(own_folder):
+    before = tk.load_protocol(own_folder)
+    assert before.hash == tk.load_protocol("airgap").hash
+    (own_folder / "system.jinja").write_text("{{ system }} Tools: {% for t in tools %}{{ t.name }} {% endfor %}")
+    after = tk.load_protocol(own_folder)
+    assert after.hash != before.hash
+    assert after.render(TOOLS, "Hi")[0].text == "Tools: weather stop"
+
+
+def test_examples_are_shown_where_their_tools_are_offered(own_folder):
+    row = {"user": "Rain in Rome?", "calls": [{"name": "weather", "arguments": {"city": "Rome"}}]}
+    (own_folder / "examples.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({"user": "Hi", "answer": "Hello!"}))
+    protocol = tk.load_protocol(own_folder)
+    texts = [m.text for m in protocol.render(TOOLS, "Now?")[1:]]
+    assert texts == ["Rain in Rome?", 'TOOL_CALL: weather {"city": "Rome"}', "Hi", "Hello!", "Now?"]
+    assert [m.text for m in protocol.render([stop], "Now?")[1:]] == ["Hi", "Hello!", "Now?"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("protocol.toml", "syntax = ", "no valid TOML"),
+        ("protocol.toml", "title = 'x'", "needs syntax"),
+        ("protocol.toml", "syntax = 'hermes'\nmarker = ['x']", "unknown key 'marker'.*markers"),
+        ("system.jinja", "{% if %}", "system.jinja.*line 1"),
+        ("system.jinja", "{{ toolz }}", "'toolz' is undefined"),
+        ("system.jinja", "{{ tools.__class__.__mro__ }}", "system.jinja.*failed"),
+        ("examples.jsonl", "{", "line 1 is no example"),
+    ],
+    ids=["broken toml", "no syntax", "unknown key", "broken template", "unknown variable", "sandbox", "broken example"],
+)
+def test_a_broken_folder_is_one_clear_message(own_folder, file, content, message):
+    (own_folder / file).write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        tk.load_protocol(own_folder).render(TOOLS, "Hi")
+
+
+@pytest.mark.parametrize("name", ["hermess", "../airgap", ""], ids=["typo", "path", "empty"])
+def test_an_unknown_protocol_lists_the_known(name):
+    with pytest.raises(ConfigError, match="airgap|protocol"):
+        tk.load_protocol(name)
+
+
+def test_an_unknown_tool_choice_is_refused():
+    with pytest.raises(ConfigError, match="Did you mean 'weather'"):
+        tk.load_protocol("airgap").render(TOOLS, "Hi", "wether")

@@ -1,0 +1,76 @@
+"""The public names are pinned, the import is light, and modules import only from floors below."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toolkit as tk
+
+PACKAGE = Path(tk.__file__).parent
+HEAVY = {
+    "pydantic", "pandas", "numpy", "scipy", "httpx", "ollama", "jinja2", "jsonschema_rs", "xllamacpp", "matplotlib",
+    "tenacity", "ipywidgets", "typer", "tqdm", "griffe",
+}  # fmt: skip
+FLOORS = [
+    {"errors", "messages", "resources"},
+    {"tools", "signatures", "traces", "templates", "schemas"},
+    {"extraction", "models", "marketplace"},
+    {"protocols", "execution"},
+    {"agents"},
+    {"evaluation"},
+    {"integrations", "lab", "batch", "cli", "__main__"},
+]
+FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
+
+
+@pytest.mark.parametrize("name", tk.__all__)
+def test_every_public_name_is_there_and_documented(name):
+    assert getattr(tk, name).__doc__
+
+
+def test_the_table_of_names_and_the_typed_imports_agree():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == set(tk.__all__)
+
+
+def test_the_import_is_light():
+    code = "import sys, toolkit; print(' '.join(m.split('.')[0] for m in sys.modules))"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert not loaded & HEAVY
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts != ("__init__",):
+            yield pytest.param(path, parts, id="/".join(parts))
+
+
+@pytest.mark.parametrize(("path", "parts"), modules())
+def test_modules_import_only_from_their_floor_or_below(path, parts):
+    """Late imports inside functions count too, but for the surface's own doors."""
+    mine = FLOOR[parts[0]]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])]
+        for name in names if isinstance(node, (ast.Import, ast.ImportFrom)) else []:
+            if name and name.startswith("toolkit."):
+                assert FLOOR[name.split(".")[1]] <= mine, f"{path.name} imports {name} from a floor above"
+
+
+@pytest.mark.parametrize(("path", "parts"), modules())
+def test_files_and_functions_stay_small(path, parts):
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= 400, "split the file"
+    assert text.startswith('"""'), "say what the module is for"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = sum(stmt.end_lineno - stmt.lineno + 1 for stmt in body)
+            assert lines <= 40, f"{node.name} has {lines} lines"
