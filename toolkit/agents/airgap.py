@@ -12,26 +12,24 @@ Not here: the rounds (`airgap_rounds`), the original's rules (`airgap_compat`), 
 from __future__ import annotations
 
 import copy
-import re
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Literal
 
 from toolkit.agents import airgap_compat
 from toolkit.agents.airgap_reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap_rounds import Ask, Rounds, Run, Steps
 from toolkit.agents.airgap_stream import Shown
-from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results
+from toolkit.agents.airgap_tools import with_tools
+from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_model, as_spoken, link_results
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel, Options
 from toolkit.protocols import Protocol, load_protocol
-from toolkit.tools import Tool
 
 Mode = Literal["default", "compat"]
 ALLOWED_OPTIONS = ("max_tokens", *(item.name for item in fields(Options)))
-_WRITABLE_NAME = re.compile(r"[\w.\-:/]+")  # what every call syntax can carry
 
 
 class AirgapChat:
@@ -72,7 +70,7 @@ class AirgapChat:
                 raise ConfigError(f"allowed= names an unknown option {name!r}. {did_you_mean(name, ALLOWED_OPTIONS)}")
         if max_rounds < 1 or max_result_chars < 1:
             raise ConfigError(f"max_rounds ({max_rounds!r}) and max_result_chars ({max_result_chars!r}) start at 1.")
-        self.model = _model(model)
+        self.model: ChatModel = as_model(model)
         self.mode = mode
         self.tools: list[Any] = []
         self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
@@ -100,9 +98,7 @@ class AirgapChat:
         self._keep(kwargs)
         bound = copy.copy(self)
         bound.tools = as_any_tools(tools)
-        shown, registered = writable(bound.tools)
-        bound._rounds = replace(self._rounds, tools=tuple(shown), registered=registered)
-        bound._invoker = _invoker(shown, self._rounds.max_result_chars) if shown else None
+        bound._rounds, bound._invoker = with_tools(self._rounds, bound.tools)
         return bound
 
     def bind(self, **kwargs: Any) -> AirgapChat | airgap_compat.Bound:
@@ -256,45 +252,6 @@ class AirgapChat:
     def __repr__(self) -> str:
         names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools) or "no tools"
         return f"AirgapChat({self.model.name!r}, mode={self.mode!r}, {names})"
-
-
-def writable(tools: Sequence[Tool]) -> tuple[list[Tool], dict[str, str]]:
-    """Return the tools under names that a call can carry, and what each changed name was.
-
-    >>> shown, registered = writable([Tool("send mail", "Send it.", {})])
-    >>> shown, registered
-    ([Tool(send_mail())], {'send_mail': 'send mail'})
-    """
-    taken = {tool.name for tool in tools}
-    shown, registered = [], {}
-    for tool in tools:
-        name = tool.name
-        if not _WRITABLE_NAME.fullmatch(name):
-            name = re.sub(r"[^\w.\-:/]+", "_", name).strip("_") or "tool"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            registered[name] = tool.name
-        shown.append(replace(tool, name=name))
-    return shown, registered
-
-
-def _invoker(tools: Sequence[Tool], most: int) -> Any:
-    from toolkit.execution.invoker import ToolInvoker
-
-    # JSON text keeps a result's type until its block is written; the block is what cuts long ones
-    return ToolInvoker(
-        tools, raise_on_failure=False, convert_result_to_json_string=True, max_result_chars=max(20_000, 4 * most)
-    )
-
-
-def _model(model: ChatModel | str) -> ChatModel:
-    if not isinstance(model, str):
-        return model
-    from toolkit.models.registry import load_model
-
-    found: ChatModel = load_model(model)
-    return found
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How do messages and tools of other libraries become ours?
+"""How do names, and messages and tools of other libraries, become ours?
 
 A message may be text, a ChatMessage, an OpenAI dict or a LangChain message; a tool may be a Tool, a function, a
 LangChain tool, or any object with a name that has `invoke(args)` or can be called.
@@ -107,6 +107,19 @@ def link_results(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
             message = ChatMessage.from_tool(result.result, origin, result.error)  # noqa: PLW2901 - same message, named
         linked.append(message)
     return linked
+
+
+def as_model(model: Any) -> Any:
+    """Return the model that a name stands for; anything else comes back as it is.
+
+    Raises:
+        ModelNotFoundError: the name is of no known form.
+    """
+    if not isinstance(model, str):
+        return model
+    from toolkit.models.registry import load_model
+
+    return load_model(model)
 
 
 def as_any_tool(value: Any) -> Tool:
