@@ -26,6 +26,12 @@ _HOMES = {
     "toolkit.models.scripted": "ScriptedModel",
     "toolkit.models.store": "Store",
     "toolkit.agents.airgap": "AirgapChat",
+    "toolkit.agents.agent": "Agent",
+    "toolkit.agents.middleware": "AgentMiddleware hook_config",
+    "toolkit.agents.decorators": "before_agent before_model after_model after_agent wrap_model_call wrap_tool_call "
+    "dynamic_prompt",
+    "toolkit.agents.requests": "ModelRequest ModelResponse ExtendedModelResponse ToolCallRequest Command",
+    "toolkit.traces": "Trace",
     "toolkit.protocols": "Protocol load_protocol list_protocols",
     "toolkit.evaluation.recipes": "Recipe load_recipes",
     "toolkit.evaluation.cases": "Case load_cases list_cases",
@@ -51,7 +57,19 @@ _MODULES = (
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 
 if TYPE_CHECKING:
+    from toolkit.agents.agent import Agent
     from toolkit.agents.airgap import AirgapChat
+    from toolkit.agents.decorators import (
+        after_agent,
+        after_model,
+        before_agent,
+        before_model,
+        dynamic_prompt,
+        wrap_model_call,
+        wrap_tool_call,
+    )
+    from toolkit.agents.middleware import AgentMiddleware, hook_config
+    from toolkit.agents.requests import Command, ExtendedModelResponse, ModelRequest, ModelResponse, ToolCallRequest
     from toolkit.errors import *  # noqa: F403
     from toolkit.execution.function_caller import OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker
@@ -65,6 +83,7 @@ if TYPE_CHECKING:
     from toolkit.models.store import Store
     from toolkit.protocols import Protocol, list_protocols, load_protocol
     from toolkit.tools import Tool, Toolset, tool
+    from toolkit.traces import Trace
 
 
 def __getattr__(name: str) -> Any:

@@ -36,6 +36,7 @@ class Tool:
         outputs_to_string: {"source": key, "handler": function, "raw_result": bool}.
         timeout_s: seconds after which a call is given up; None waits.
         effect: `reads`, `writes` or `dangerous`; dangerous tools can be held for approval.
+        return_direct: in an agent, the result is the answer; the model is not asked again.
 
     Raises:
         ConfigError: an empty name, a schema that is no JSON Schema, or state and text settings that cannot work.
@@ -50,6 +51,7 @@ class Tool:
     outputs_to_string: dict[str, Any] | None = None
     timeout_s: float | None = None
     effect: Effect = "reads"
+    return_direct: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

@@ -115,6 +115,11 @@ class Trace:
         if self._file is not None:
             self._file.end()
 
+    def close(self) -> None:
+        """Close the file, if there is one; a trace that was not finished stays readable."""
+        if self._file is not None:
+            self._file.close()
+
     def of_kind(self, kind: str) -> list[Event]:
         """Return the events of one kind."""
         return [event for event in self.events if event.kind == kind]
@@ -297,6 +302,9 @@ class _Journal:
             for message in self._table.lines[known:]:
                 self._write({"message": message})
             self._write({"end": tail})
+
+    def close(self) -> None:
+        with self._lock:
             self._out.close()
 
     def _write(self, line: dict[str, Any]) -> None:

@@ -32,7 +32,8 @@ class _Frozen:
         self.__setattr__(name, None)
 
     def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        slots: tuple[str, ...] = type(self).__slots__
+        return {name: getattr(self, name) for name in slots}
 
     def override(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; this request stays as it is.
@@ -46,7 +47,7 @@ class _Frozen:
         return type(self)(**{**self._fields(), **changes})
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._fields() == other._fields()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self._fields() == other._fields()
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NotRequired, Required
 
 from toolkit.errors import ConfigError, UpdateError, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole, as_messages
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 
 REMOVE_ALL = "__remove_all__"
 _MISSING: Any = object()
@@ -177,20 +177,23 @@ class RunState:
         Raises:
             UpdateError: an unknown id is to be deleted, or something is no message.
         """
-        for item in _items(messages, who):
+        for item in items_of(messages, who):
             if isinstance(item, RemoveMessage):
                 self._remove(item.id, who)
             else:
                 self._put(item)
 
     def _put(self, message: ChatMessage) -> None:
-        known = message.meta.get("id")
+        known = message._meta.get("id")
         if known is None:
             self._stamped += 1
             known = f"{self._prefix}-{self._stamped}"
-            message = ChatMessage(message._role, message._content, message._name, {**message._meta, "id": known})
+            content = message._content
+            if message._role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
+                content = _with_call_ids(content, known)
+            message = ChatMessage(message._role, content, message._name, {**message._meta, "id": known})
         elif known in self._ids:
-            place = next(i for i, old in enumerate(self.messages) if old.meta.get("id") == known)
+            place = next(i for i, old in enumerate(self.messages) if old._meta.get("id") == known)
             self.messages[place] = message
             return
         self._ids.add(known)
@@ -232,7 +235,20 @@ class RunState:
         return found
 
 
-def _items(messages: Any, who: str) -> list[Any]:
+def _with_call_ids(content: tuple[Any, ...], known: str) -> tuple[Any, ...]:
+    """Give each call without an id one, since results refer to it."""
+    return tuple(
+        replace(part, id=f"{known}-{n}") if isinstance(part, ToolCall) and part.id is None else part
+        for n, part in enumerate(content)
+    )
+
+
+def items_of(messages: Any, who: str) -> list[Any]:
+    """Return messages and RemoveMessages as one list.
+
+    Raises:
+        UpdateError: something in it is neither.
+    """
     if isinstance(messages, RemoveMessage):
         return [messages]
     items: list[Any] = []

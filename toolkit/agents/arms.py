@@ -1,0 +1,197 @@
+"""Turn a ModelRequest into what one of the three arms sends, and a Reply into a message with calls.
+
+    native        the server gets the tools and reads the calls itself
+    prompted      the protocol writes the tools into the prompt, and its syntax reads the calls
+    constrained   as prompted, and decoding is held to a JSON Schema made from the tools
+
+Pure: no model is called here. Not here: the calling (`toolkit.agents.drivers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from toolkit.agents.requests import ModelRequest
+from toolkit.errors import ModelError
+from toolkit.messages import ChatMessage, ToolCall
+from toolkit.models.base import Options, Reply
+from toolkit.tools import Tool
+
+if TYPE_CHECKING:
+    from toolkit.protocols import Arm, Protocol
+
+_TRIED = ("truncated", "bad_json")  # rejected beside good calls, these were meant as calls too
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Hold what is sent to the model for one request.
+
+    Attributes:
+        messages: the exact prompt.
+        tools: tools for the server; None in the prompted and constrained arms.
+        schema: what decoding is held to, or None.
+        options: the model's options.
+        tool_choice: for servers that enforce it.
+        offered: the tools this turn may call, whichever way they are shown.
+    """
+
+    messages: list[ChatMessage]
+    tools: list[Tool] | None
+    schema: dict[str, Any] | None
+    options: Options
+    tool_choice: str | None
+    offered: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Hold a tool choice in two parts.
+
+    Attributes:
+        wanted: "auto", "none", "any" or a tool's name.
+        single: at most one call a turn.
+    """
+
+    wanted: str = "auto"
+    single: bool = False
+
+    @classmethod
+    def of(cls, value: str | None) -> Choice:
+        """Read "auto", "none", "any", "no-parallel", a tool's name, or None for auto."""
+        return _CHOICES.get(value) or cls(value or "auto")
+
+
+_CHOICES: dict[str | None, Choice] = {None: Choice(), "auto": Choice(), "no-parallel": Choice("auto", single=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Hold what was read out of a reply.
+
+    Attributes:
+        text: the words for the user, or the raw reply where a call was tried and could not be read.
+        calls: the calls, each with an id.
+        invalid: calls that could not be read: [{"name", "id", "reason", "text"}].
+        extraction: provenance, in the arms that read text.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    invalid: tuple[dict[str, Any], ...] = ()
+    extraction: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSettings:
+    """Hold how requests are put to the model."""
+
+    arm: Arm
+    protocol: Protocol | None
+    options: Options = field(default_factory=Options)
+
+
+def ask(request: ModelRequest, settings: ArmSettings, choice: Choice, extra: Sequence[Tool] = ()) -> Question:
+    """Return what is sent for a request.
+
+    Args:
+        request: the innermost request, after all middleware.
+        settings: the agent's arm, protocol and options.
+        choice: the tool choice in force.
+        extra: the response tool, if an answer in a given shape is wanted; it forces a call.
+    """
+    shown = (*request.tools, *extra) if choice.wanted != "none" else tuple(extra)
+    wanted = "any" if extra and choice.wanted in ("auto", "none") else choice.wanted
+    if not shown and wanted == "any":
+        wanted = "auto"
+    head = [] if request.system_message is None else [request.system_message]
+    options = settings.options
+    if request.model_settings:
+        options = Options.of({**options.to_dict(), **request.model_settings})
+    if settings.arm == "native":
+        sent = None if wanted == "auto" else wanted
+        return Question([*head, *request.messages], list(shown) or None, None, options, sent, shown)
+    assert settings.protocol is not None
+    messages = settings.protocol.render(
+        shown, [*head, *request.messages], wanted, arm=settings.arm, parallel=not choice.single
+    )
+    schema = None
+    if settings.arm == "constrained":
+        schema = settings.protocol.response_schema(shown, wanted, parallel=not choice.single)
+    return Question(messages, None, schema, options, None, shown)
+
+
+def read(reply: Reply, question: Question, settings: ArmSettings, turn: int) -> Reading:
+    """Read a reply.
+
+    Args:
+        reply: what the server gave.
+        question: what it answers.
+        settings: the agent's arm and protocol.
+        turn: number of the turn, for ids of calls that have none.
+
+    Raises:
+        ModelError: the server failed (`reply.fault`), other than by not reading its model's call.
+    """
+    fault = reply.fault
+    if fault is not None and fault.kind not in ("parse", "schema_not_honoured"):
+        raise ModelError(f"Model {reply.model!r} failed: {fault.kind}: {fault.message}", fault)
+    if settings.arm == "native":
+        return _read_native(reply, question, turn)
+    assert settings.protocol is not None
+    extraction = settings.protocol.extract(reply.text, question.offered, finish_reason=reply.finish_reason)
+    text = extraction.text
+    if settings.arm == "constrained" and not extraction.calls:
+        text = settings.protocol.answer(reply.text)
+    return _reading(extraction, text, reply.text, turn)
+
+
+def _read_native(reply: Reply, question: Question, turn: int) -> Reading:
+    if reply.fault is not None:  # the server could not read its own model's call; we may
+        from toolkit.extraction import extract
+
+        extraction = extract(reply.text, tools=question.offered, finish_reason=reply.finish_reason)
+        if extraction.status != "called":
+            invalid = ({"name": "", "id": _id(turn, 0), "reason": reply.fault.message, "text": reply.text},)
+            return Reading(reply.text, (), invalid, extraction)
+        return _reading(extraction, extraction.text, reply.text, turn)
+    calls = reply.tool_calls
+    if any(call.id is None for call in calls):
+        calls = _with_ids(calls, turn)
+    return Reading(reply.text, tuple(calls), tuple(reply.raw.get("invalid_tool_calls", ())))
+
+
+def _reading(extraction: Any, text: str, raw: str, turn: int) -> Reading:
+    calls = _with_ids(extraction.calls, turn)
+    tried = extraction.status in ("broken", "truncated")
+    rejected = [r for r in extraction.rejected if tried or (calls and r.reason in _TRIED)]
+    invalid = [
+        {
+            "name": r.name or "",
+            "id": _id(turn, len(calls) + n),
+            "reason": r.detail or r.reason.replace("_", " "),
+            "text": raw[r.span[0] : r.span[1]],
+        }
+        for n, r in enumerate(rejected)
+    ]
+    if tried and not invalid:
+        reason = "it was cut off" if extraction.status == "truncated" else "it is not in the asked form"
+        invalid = [{"name": "", "id": _id(turn, len(calls)), "reason": reason, "text": raw}]
+    return Reading(raw if tried else text, calls, tuple(invalid), extraction)
+
+
+def _with_ids(calls: Iterable[ToolCall], turn: int) -> tuple[ToolCall, ...]:
+    return tuple(c if c.id is not None else replace(c, id=_id(turn, n)) for n, c in enumerate(calls))
+
+
+def _id(turn: int, index: int) -> str:
+    return f"call_{turn}_{index}"
+
+
+def as_message(reading: Reading, name: str | None) -> ChatMessage:
+    """Return the assistant message for a reading; calls that could not be read are noted in its meta."""
+    meta = {"invalid_calls": list(reading.invalid)} if reading.invalid else {}
+    text = reading.text if reading.text or not reading.calls else None
+    return ChatMessage.from_assistant(text, meta, name, reading.calls)

@@ -1,0 +1,284 @@
+"""Decide what an agent does next: one generator without I/O.
+
+It yields what is to be done and receives what came of it:
+
+    RunHook(hook, state)    -> what the hook returned
+    CallModel(request)      -> (ModelResponse, [(Command, Hook), …])
+    RunTools(calls)         -> one outcome a call, in the order of the calls
+
+Stages are named as jumps are: "model" is one turn, from the first before_model on; "tools" runs the calls of the
+last assistant message that have no result; "end" is the after_agent chain.
+Not here: doing it (`toolkit.agents.drivers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.agents.plan import Hook
+from toolkit.agents.requests import Command, ModelRequest
+from toolkit.agents.run import Run
+from toolkit.agents.tool_calls import error_message
+from toolkit.agents.wording import say
+from toolkit.errors import LimitError, UpdateError
+from toolkit.messages import ChatMessage, ToolCall
+
+
+@dataclass(slots=True)
+class RunHook:
+    """Ask for one node hook to be run."""
+
+    hook: Hook
+    state: dict[str, Any]
+
+
+@dataclass(slots=True)
+class CallModel:
+    """Ask for a model call, through the wrappers."""
+
+    request: ModelRequest
+
+
+@dataclass(slots=True)
+class RunTools:
+    """Ask for calls to be run, each through the wrappers."""
+
+    calls: list[ToolCall]
+
+
+Step = RunHook | CallModel | RunTools
+Stage = Generator[Step, Any, str | None]
+
+
+def agent_loop(run: Run) -> Generator[Step, Any, None]:
+    """Yield the steps of a run, from the first before_agent to the last after_agent.
+
+    Raises:
+        LimitError: a limit is used up.
+        UpdateError: a hook, wrapper or tool returned something unusable.
+    """
+    _answer_invalid_history(run)
+    stage = (yield from _chain(run, run.chains.before_agent)) or "model"
+    while True:
+        if stage == "model":
+            stage = (yield from _chain(run, run.chains.before_model)) or (yield from _turn(run)) or "end"
+        elif stage == "tools":
+            stage = (yield from _tools(run)) or "model"
+        else:
+            jump = yield from _chain(run, run.chains.after_agent)
+            if jump is None:
+                return
+            stage = jump
+
+
+def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
+    """Run node hooks one by one; the first jump skips the rest."""
+    for hook in hooks:
+        state = run.state.view()
+        if hook.when is not None and not hook.when(state):
+            continue
+        update = yield RunHook(hook, state)
+        if update is not None:
+            jump = run.merge(update, hook.label, hook.targets)
+            if jump is not None:
+                run.reason = "jump" if jump == "end" else run.reason
+                return jump
+    return None
+
+
+def _turn(run: Run) -> Stage:
+    """Ask the model once, run the after_model chain, and tell where to go."""
+    run.check_limits()
+    run.reason = "done"
+    run.offered = None
+    run.state.values.pop("structured_response", None)
+    response, commands = yield CallModel(run.request())
+    jump = run.take(response, commands)
+    if jump is None:
+        jump = yield from _chain(run, run.chains.after_model)
+    elif jump == "end":
+        run.reason = "jump"
+    return jump if jump is not None else _exit(run)
+
+
+def _exit(run: Run) -> str:
+    """Tell where a turn leads (the order of the tests is part of the behaviour)."""
+    structured = run.state.values.get("structured_response") is not None
+    if not run.setup.plan.has_tools:
+        if run.setup.response_format is None or structured:
+            return "end"
+        return "model"
+    turn = run.state.last_assistant()
+    if turn is None:
+        return "end"
+    if not turn.tool_calls and not turn.meta.get("invalid_calls"):
+        return _without_call(run)
+    _police(run, turn)
+    if pending(run, turn):
+        run.asked_again = 0
+        return "tools"
+    if structured:
+        return "end"
+    return _ask_again(run, "invalid_calls") if _nothing_ran(run, turn) else "model"
+
+
+def _without_call(run: Run) -> str:
+    """End the run, or ask once more where a call was demanded."""
+    wanted = run.choice.wanted
+    if wanted in ("auto", "none") or run.offered is None or not run.offered:
+        return "end"
+    stage = _ask_again(run, "tool_choice")
+    if stage == "model":
+        text = say("call_needed", wanted="" if wanted == "any" else wanted)
+        run.state.add([ChatMessage.from_user(text)])
+    return stage
+
+
+def _ask_again(run: Run, reason: str) -> str:
+    """Go round again, but only so often in a row."""
+    if run.asked_again >= run.setup.limits.reasks:
+        run.reason = reason
+        return "end"
+    run.asked_again += 1
+    return "model"
+
+
+def _nothing_ran(run: Run, turn: ChatMessage) -> bool:
+    """Tell whether every call of the turn was unreadable or refused, so that only a reason was sent back."""
+    refused = run.last_turn is turn
+    return refused or (not turn.tool_calls and bool(turn.meta.get("invalid_calls")))
+
+
+def _police(run: Run, turn: ChatMessage) -> None:
+    """Answer calls that may not run with the reason: unreadable ones, and those against the tool choice."""
+    answered = run.state.answered(turn)
+    wanted, names = run.choice.wanted, {tool.name for tool in run.extra}
+    calls = [c for c in turn.tool_calls if c.id not in answered and c.tool_name not in names]
+    refusals = [error_message(call, _invalid(bad)) for call, bad in _invalid_calls(turn) if call.id not in answered]
+    for bad in refusals:
+        run.trace.record("refused", reason="invalid_call", result=bad.tool_call_result)
+    allowed = 0
+    for call in calls:
+        text = _objection(run, call, wanted, allowed)
+        if text is None:
+            allowed += 1
+            continue
+        refusals.append(error_message(call, text))
+        run.trace.record("refused", reason="tool_choice", call=call)
+    if allowed:
+        run.obeyed = True
+    if refusals:
+        run.state.insert_after(turn, refusals)
+    run.last_turn = turn if refusals and calls and not allowed else None
+
+
+def _objection(run: Run, call: ToolCall, wanted: str, allowed: int) -> str | None:
+    if run.offered is None:  # no model was asked for this turn; a middleware wrote it
+        return None
+    if wanted == "none":
+        return say("forbidden_call")
+    if wanted not in ("auto", "any", call.tool_name):
+        return say("wrong_tool", name=call.tool_name, wanted=wanted)
+    if run.choice.single and allowed:
+        return say("surplus_call", name=call.tool_name)
+    return None
+
+
+def _invalid_calls(turn: ChatMessage) -> list[tuple[ToolCall, dict[str, Any]]]:
+    return [(ToolCall(bad.get("name") or "", {}, bad.get("id")), bad) for bad in turn.meta.get("invalid_calls", ())]
+
+
+def _invalid(bad: dict[str, Any]) -> str:
+    return say("invalid_call", reason=bad.get("reason") or bad.get("error") or "it is no valid JSON")
+
+
+def _answer_invalid_history(run: Run) -> None:
+    """Put the reason after each unreadable call of the given history, so that the model is not left to guess."""
+    for turn in [m for m in run.state.messages if m._meta.get("invalid_calls")]:
+        answered = run.state.answered(turn)
+        texts = [error_message(c, _invalid(bad)) for c, bad in _invalid_calls(turn) if c.id not in answered]
+        run.state.insert_after(turn, texts)
+
+
+def pending(run: Run, turn: ChatMessage) -> list[ToolCall]:
+    """Return the calls of a turn that have no result yet; a denied call has one (Source: langchain#40492)."""
+    names = {tool.name for tool in run.extra}
+    calls = turn.tool_calls
+    answered = run.state.answered(turn)
+    return [call for call in calls if call.id not in answered and call.tool_name not in names]
+
+
+def _tools(run: Run) -> Stage:
+    """Run the pending calls of the last assistant message and merge what came of them."""
+    turn = run.state.last_assistant()
+    if turn is None:
+        raise UpdateError("A jump to 'tools' needs an assistant message with calls; the history has none.")
+    calls = pending(run, turn)
+    if not calls:
+        return "model"
+    once = _distinct(calls) if run.setup.dedupe else calls
+    outcomes = yield RunTools(once)
+    jump = None
+    for call, outcome in zip(calls, _for_all(calls, once, outcomes), strict=True):
+        if isinstance(outcome, Command):
+            jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
+        else:
+            run.state.add([outcome])
+    _check_repeats(run, calls, outcomes)
+    if jump is not None:
+        return jump
+    if _all_direct(run, turn):
+        run.reason = "return_direct"
+        return "end"
+    return "end" if run.state.values.get("structured_response") is not None else "model"
+
+
+def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
+    found: list[ToolCall] = []
+    for call in calls:
+        if not any(_same(call, other) for other in found):
+            found.append(call)
+    return found
+
+
+def _same(one: ToolCall, other: ToolCall) -> bool:
+    return one.tool_name == other.tool_name and one.arguments == other.arguments
+
+
+def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Any]) -> list[Any]:
+    """Return an outcome for each call; a call that was left out as a double gets the first one's result."""
+    if len(once) == len(calls):
+        return outcomes
+    found = []
+    for call in calls:
+        place = next(n for n, other in enumerate(once) if _same(call, other))
+        outcome = outcomes[place]
+        if once[place] is not call:
+            result = outcome.tool_call_result if isinstance(outcome, ChatMessage) else None
+            same = result.result if result else "Done by the identical call."
+            outcome = ChatMessage.from_tool(same, call, bool(result and result.error))
+        found.append(outcome)
+    return found
+
+
+def _all_direct(run: Run, turn: ChatMessage) -> bool:
+    known = {tool.name: tool for tool in run.setup.plan.tools}
+    ran = [known[call.tool_name] for call in turn.tool_calls if call.tool_name in known]
+    return bool(ran) and all(getattr(tool, "return_direct", False) for tool in ran)
+
+
+def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any]) -> None:
+    """Stop a model that makes the same calls and gets the same results again and again."""
+    most = run.setup.limits.repeats
+    if most is None:
+        return
+    said = [(c.tool_name, c.arguments, o.tool_call_result.result) for c, o in zip(calls, outcomes, strict=False)
+            if isinstance(o, ChatMessage) and o.tool_call_result]  # fmt: skip
+    same = said == run.repeated_turn if len(said) == len(calls) else False
+    run.repeated = run.repeated + 1 if same else 1
+    run.repeated_turn = said
+    if run.repeated >= most:
+        names = ", ".join(call.tool_name for call in calls)
+        raise LimitError(f"The model made the same call ({names}) with the same result {run.repeated} times in a row.")
