@@ -8,6 +8,7 @@ Not here: the server's errors and lists (`ollama_server`), the notice of a cut p
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,7 +121,8 @@ class OllamaModel(ChatModel):
         """Return the reply, with an overflow fault if the server cut the prompt without a word."""
         if reply.fault:
             return reply
-        cut = self.audit.cut(sent_text(body), reply.prompt_tokens, options.num_ctx)
+        tools = json.dumps(body["tools"]) if body.get("tools") else ""
+        cut = self.audit.cut(sent_text(body), reply.prompt_tokens, options.num_ctx, tools)
         if not cut:
             return reply
         fault = Fault("overflow", f"The prompt was silently cut: {cut}. Shorten it, or raise num_ctx.")

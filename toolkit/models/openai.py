@@ -106,7 +106,11 @@ class OpenAIModel(ChatModel):
         yield Chunk(reply=with_schema_checked(reply, schema))
 
     def _audited(self, reply: Reply, body: Mapping[str, Any]) -> Reply:
-        cut = "" if reply.fault else self.audit.cut(sent_text(body), reply.prompt_tokens, None)
+        cut = (
+            ""
+            if reply.fault
+            else self.audit.cut(sent_text(body), reply.prompt_tokens, None, str(body.get("tools", "")))
+        )
         if not cut:
             return reply
         fault = Fault(
@@ -232,5 +236,6 @@ def _error_text(body: str) -> str:
         return body[:500]
     inner = error.get("error", error) if isinstance(error, dict) else error
     if isinstance(inner, dict):
-        return str(inner.get("message") or inner.get("detail") or inner)
+        said = str(inner.get("message") or inner.get("detail") or inner)
+        return f"{inner['type']}: {said}" if inner.get("type") else said
     return str(inner)

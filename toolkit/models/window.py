@@ -53,19 +53,20 @@ class WindowAudit:
         """Return about how many tokens a text is."""
         return round(length(text) / self.chars_per_token)
 
-    def cut(self, text: str, counted: int | None, num_ctx: int | None) -> str:
+    def cut(self, text: str, counted: int | None, num_ctx: int | None, tools: str = "") -> str:
         """Say how a prompt was cut; empty if it was not, or if nothing can be said.
 
         Args:
-            text: all that was sent: messages, tools, or the raw prompt.
+            text: what was said: all messages, or the raw prompt.
             counted: tokens that the server says it read; None where it does not say.
             num_ctx: the window that was asked for; None where the server sets it.
+            tools: the tools as JSON; a template may shorten or drop them, so alone they prove nothing.
         """
         if not counted:
             return ""
         estimate = self.estimate(text)
         said = f"the server read {counted} tokens of a prompt that we estimate at {estimate}"
-        limit = self._limit(counted, estimate, num_ctx)
+        limit = self._limit(counted, self.estimate(text + tools), num_ctx)
         if limit:
             return f"{said}, just what fits into {limit}"
         learnt = len(self.ratios) >= 3 and estimate > 2 * counted and estimate - counted > 64
@@ -73,7 +74,7 @@ class WindowAudit:
             return (
                 f"{said} ({length(text) / counted:.1f} characters per token, usual here is {self.chars_per_token:.1f})"
             )
-        if length(text) >= _LEARN_FROM:
+        if length(text) >= _LEARN_FROM and not tools:
             self.ratios.append(length(text) / counted)
         return ""
 

@@ -99,12 +99,12 @@ def call_id(turn: int, index: int, name: str, arguments: Any) -> str:
 
 
 def sent_text(body: Mapping[str, Any]) -> str:
-    """Return all text of a request that the model reads, for an estimate of its tokens."""
+    """Return what is said in a request, for an estimate of its tokens."""
     if "prompt" in body:
         return str(body["prompt"])
     said = [str(message.get("content") or "") for message in body["messages"]]
     calls = [json.dumps(message["tool_calls"]) for message in body["messages"] if message.get("tool_calls")]
-    return "\n".join([*said, *calls, json.dumps(body["tools"]) if body.get("tools") else ""])
+    return "\n".join([*said, *calls])
 
 
 def read_arguments(wire: Any) -> dict[str, Any] | None:

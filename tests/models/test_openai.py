@@ -1,0 +1,242 @@
+"""Server-sent events over real HTTP, with the quirks of llama.cpp's server, vLLM and LM Studio."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from werkzeug import Response
+
+from toolkit.errors import ModelNotFoundError, UserError
+from toolkit.messages import ToolCall
+from toolkit.models import load_model
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL = {"name": "weather", "description": "Tell the weather.", "parameters": CITY}
+
+
+class FakeServer:
+    """Answer as an OpenAI-compatible server would; each request takes the next line of a script."""
+
+    def __init__(self, server) -> None:
+        self.url = server.url_for("/v1")
+        self.requests: list[dict] = []
+        self.headers: list[dict] = []
+        self.models = [{"id": "qwen3", "owned_by": "llamacpp", "created": 17, "meta": {"n_params": 4}}]
+        self.script: list[Response] = []
+        for route in ("/v1/chat/completions", "/v1/completions"):
+            server.expect_request(route, method="POST").respond_with_handler(self._generate)
+        server.expect_request("/v1/models").respond_with_handler(self._list)
+
+    def streams(self, *pieces, done=True):
+        lines = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
+        text = ": ping\n\n" + lines + ("data: [DONE]\n\n" if done else "")
+        self.script.append(Response(text, content_type="text/event-stream"))
+
+    def says(self, text, finish="stop", usage=None, key="delta"):
+        choice = {"delta": {"content": text}} if key == "delta" else {"text": text}
+        closing = {"choices": [{"delta": {}, "finish_reason": finish}]}
+        usage = usage or {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
+        self.streams({"choices": [choice]}, closing, {"choices": [], "usage": usage})
+
+    def fails(self, status, body):
+        self.script.append(Response(body if isinstance(body, str) else json.dumps(body), status))
+
+    def _generate(self, request):
+        self.requests.append(json.loads(request.get_data()))
+        self.headers.append(dict(request.headers))
+        return self.script.pop(0)
+
+    def _list(self, request):
+        self.headers.append(dict(request.headers))
+        return Response(json.dumps({"data": self.models}))
+
+
+@pytest.fixture
+def server(httpserver, monkeypatch):
+    for name in ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return FakeServer(httpserver)
+
+
+@pytest.fixture
+def model(server):
+    with load_model(f"openai/qwen3@{server.url}") as model:
+        yield model
+
+
+def test_reply_keeps_text_and_counts(server, model):
+    server.says("Hello there!")
+    reply = model.chat("Hi")
+    assert (reply.text, reply.finish_reason, reply.fault) == ("Hello there!", "stop", None)
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (10, 4, 5)
+    assert reply.raw["request"] == server.requests[0]
+    assert reply.raw["notes"] == ["not sent, for the server sets it: num_ctx"]
+
+
+def test_body_is_openais(server, model):
+    server.says("x")
+    model.chat("Hi", tools=[TOOL], schema=CITY, options={"stop": ["END"], "think": False}, tool_choice="weather")
+    body = server.requests[0]
+    assert body["model"] == "qwen3"
+    assert body["messages"] == [{"role": "user", "content": "Hi"}]
+    assert (body["max_tokens"], body["seed"], body["stop"]) == (512, 0, ["END"])
+    assert body["response_format"]["json_schema"]["schema"] == CITY
+    assert body["tools"] == [{"type": "function", "function": TOOL}]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "weather"}}
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "num_ctx" not in body
+    assert "keep_alive" not in body
+
+
+def test_calls_arrive_in_pieces(server, model):
+    def delta(index, **call):
+        return {"choices": [{"delta": {"tool_calls": [{"index": index, **call}]}}]}
+
+    server.streams(
+        delta(0, id="a1", function={"name": "weather", "arguments": ""}),
+        delta(0, function={"arguments": '{"city": '}),
+        delta(1, function={"name": "weather", "arguments": '{"city": "Rome"}'}),
+        delta(0, function={"arguments": '"Oslo"}'}),
+        {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+    )
+    reply = model.chat("Hi", tools=[TOOL])
+    assert reply.finish_reason == "tool_calls"
+    assert reply.tool_calls[0] == ToolCall("weather", {"city": "Oslo"}, "a1")
+    assert reply.tool_calls[1].arguments == {"city": "Rome"}
+    assert reply.tool_calls[1].id.startswith("call_")
+
+
+def test_arguments_as_an_object_are_read(server, model):
+    server.streams({"choices": [{"message": {"tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}}]})
+    assert model.chat("Hi", tools=[TOOL]).tool_calls[0].arguments == {"x": 1}
+
+
+def test_unreadable_arguments_are_a_fault_with_their_text(server, model):
+    call = {"index": 0, "function": {"name": "weather", "arguments": '{"city": "Os}'}}
+    server.streams({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]})
+    reply = model.chat("Hi", tools=[TOOL])
+    assert (reply.fault.kind, reply.tool_calls) == ("parse", ())
+    assert reply.text == '{"name": "weather", "arguments": {"city": "Os}}'
+
+
+@pytest.mark.parametrize("word", ["reasoning_content", "reasoning"])
+def test_thinking_is_kept_apart(server, model, word):
+    server.streams({"choices": [{"delta": {word: "Hm."}}]}, {"choices": [{"delta": {"content": "Yes."}}]})
+    reply = model.chat("Hi")
+    assert (reply.thinking, reply.text) == ("Hm.", "Yes.")
+
+
+def test_raw_completion(server, model):
+    server.says(" there was END", key="text")
+    reply = model.complete("Once upon a time", schema=None, options={"stop": ["END"]})
+    assert server.requests[0]["prompt"] == "Once upon a time"
+    assert reply.text == " there was "
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"error": {"type": "exceed_context_size_error", "message": "request (9 tokens) exceeds it"}}, "overflow"),
+        (400, {"error": {"message": "request (9000 tokens) exceeds the available context size"}}, "overflow"),
+        (400, {"error": {"message": "This model's maximum context length is 4096 tokens."}}, "overflow"),
+        (400, {"detail": "bad"}, "server"),
+        (500, "Internal Server Error", "server"),
+        (503, {"error": "Loading model"}, "server"),
+    ],
+    ids=["type says it", "llama.cpp", "vLLM", "detail", "text", "loading"],
+)
+def test_errors_of_the_server_are_data(server, model, status, body, kind):
+    server.fails(status, body)
+    assert model.chat("Hi").fault.kind == kind
+
+
+def test_error_within_the_stream(server, model):
+    error = {"code": 400, "type": "exceed_context_size_error", "message": "too many", "n_prompt_tokens": 9000}
+    server.streams({"choices": [{"delta": {"content": "Hel"}}]}, {"error": error})
+    reply = model.chat("Hi")
+    assert (reply.fault.kind, reply.finish_reason, reply.text, reply.prompt_tokens) == (
+        "overflow",
+        "overflow",
+        "Hel",
+        9000,
+    )
+
+
+def test_event_that_is_no_json(server, model):
+    server.script.append(Response("data: {oops\n\n", content_type="text/event-stream"))
+    assert "no JSON" in model.chat("Hi").fault.message
+
+
+def test_schema_not_honoured(server, model):
+    server.says("Oslo")
+    assert model.chat("Hi", schema=CITY).fault.kind == "schema_not_honoured"
+
+
+def test_silently_cut_prompt(server, model):
+    server.says("What?", usage={"prompt_tokens": 100, "completion_tokens": 2})
+    assert model.chat("The rain in Spain stays mainly in the plain. " * 300).fault.kind == "overflow"
+
+
+@pytest.mark.parametrize("variable", ["TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY"])
+def test_key_comes_from_the_environment_and_stays_there(server, monkeypatch, variable):
+    monkeypatch.setenv(variable, "sk-very-secret")
+    server.fails(400, {"error": {"message": "Incorrect API key provided: sk-very-secret"}})
+    with load_model(f"openai/qwen3@{server.url}") as model:
+        reply = model.chat("Hi")
+        print_out = json.dumps([reply.to_dict(), model.fingerprint(), model.name, repr(model)])
+    assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
+    assert "sk-very-secret" not in print_out
+
+
+def test_refused_key_is_the_users_to_mend(server, model):
+    server.fails(401, {"error": {"message": "no"}})
+    with pytest.raises(UserError, match="TOOLKIT_OPENAI_API_KEY"):
+        model.chat("Hi")
+
+
+def test_password_in_the_address_is_never_shown(server):
+    url = server.url.replace("http://", "http://user:secret@")
+    server.says("x")
+    with load_model(f"openai/qwen3@{url}") as model:
+        shown = json.dumps([model.chat("Hi").to_dict(), model.fingerprint(), model.name])
+    assert "secret" not in shown
+
+
+def test_unknown_model_lists_what_is_there(server):
+    server.fails(404, {"error": {"message": "The model `qwen4` does not exist."}})
+    with (
+        load_model(f"openai/qwen4@{server.url}") as model,
+        pytest.raises(ModelNotFoundError, match="Did you mean 'qwen3'"),
+    ):
+        model.chat("Hi")
+
+
+def test_check_trusts_a_server_with_one_model(server):
+    with load_model(f"openai/default@{server.url}") as model:
+        model.check()
+        server.models.append({"id": "llama3"})
+        with pytest.raises(ModelNotFoundError, match="has no model 'default'"):
+            model.check()
+
+
+def test_fingerprint_leaves_out_what_changes_from_look_to_look(server, model):
+    expected = {"backend": "openai", "name": model.name, "owned_by": "llamacpp", "meta": {"n_params": 4}}
+    assert model.fingerprint() == expected
+    assert len(server.headers) == 1
+    assert model.fingerprint() == expected
+    assert len(server.headers) == 1
+
+
+def test_no_server():
+    with (
+        load_model("openai/qwen3@http://127.0.0.1:1/v1") as model,
+        pytest.raises(ModelNotFoundError, match=r"No server answers at http://127.0.0.1:1/v1"),
+    ):
+        model.chat("Hi")
+
+
+@pytest.mark.parametrize("name", ["openai/qwen3", "openai/@http://x/v1"])
+def test_name_without_a_server(name):
+    with pytest.raises(ModelNotFoundError, match="names no server"):
+        load_model(name)
