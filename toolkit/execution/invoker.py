@@ -110,9 +110,9 @@ class ToolInvoker:
             if self.approve is not None and ready.tool.effect == "dangerous":
                 ask(self.approve, call)
             value = self._call(ready, arguments, state)
-            text = self._text(ready, value)
             if state is not None and ready.tool.outputs_to_state:
                 write_to_state(ready.tool, value, state)
+            text = self._text(ready, value)
         except ToolError as error:
             if self.raise_on_failure:
                 raise
@@ -133,9 +133,9 @@ class ToolInvoker:
             if self.approve is not None and ready.tool.effect == "dangerous":
                 await aask(self.approve, call)
             value = await self._acall(ready, arguments, state)
-            text = self._text(ready, value)
             if state is not None and ready.tool.outputs_to_state:
                 write_to_state(ready.tool, value, state)
+            text = self._text(ready, value)
         except ToolError as error:
             if self.raise_on_failure:
                 raise
@@ -345,9 +345,9 @@ class ToolInvoker:
             return Outcome(error=step.error)
         try:
             value = self._call(step.ready, step.arguments, turn.state)
-            return Outcome(value, self._text(step.ready, value))
         except BaseException as error:  # crosses threads as a value
             return Outcome(error=error)
+        return self._converted(step.ready, value)
 
     async def _aoutcome(self, turn: Turn, index: int, room: asyncio.Semaphore) -> Outcome:
         step = turn.steps[index]
@@ -356,9 +356,16 @@ class ToolInvoker:
         async with room:
             try:
                 value = await self._acall(step.ready, step.arguments, turn.state)
-                return Outcome(value, self._text(step.ready, value))
             except ToolError as error:
                 return Outcome(error=error)
+        return self._converted(step.ready, value)
+
+    def _converted(self, ready: ReadyTool, value: Any) -> Outcome:
+        """Return a value with its text; one without text was still returned, and may be written to the state."""
+        try:
+            return Outcome(value, self._text(ready, value))
+        except ToolError as error:
+            return Outcome(value, error=error, returned=True)
 
     def _tell(self, chunk: ResultChunk | None) -> None:
         if chunk is not None and self.streaming_callback is not None:

@@ -28,11 +28,12 @@ _TRACEBACK_CHARS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Hold what one call gave: the value and its text, or the error."""
+    """Hold what one call gave: the value and its text, or the error; `returned` where only the text is missing."""
 
     value: Any = None
     text: Any = None
     error: BaseException | None = None
+    returned: bool = False
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ class Turn:
         """Write an outcome to the state, keep it as a result, and return the chunk that tells of it."""
         step = self.steps[index]
         error = outcome.error
-        if error is None and step.ready is not None and self.state is not None:
+        if (error is None or outcome.returned) and step.ready is not None and self.state is not None:
             try:
                 write_to_state(step.ready.tool, outcome.value, self.state)
             except ToolError as found:
