@@ -99,8 +99,10 @@ class Options:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that are set, as plain JSON data."""
-        data = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        return {k: v for k, v in data.items() if v is not None and v != []}
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}  # asdict copies, ten times slower
+        if found["stop"]:
+            found["stop"] = list(self.stop)
+        return {name: value for name, value in found.items() if value not in (None, ())}
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,7 @@ class Reply:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Reply:
         """Build a reply from what `to_dict` gave."""
-        known = {item.name for item in fields(cls)}
-        values = {key: value for key, value in data.items() if key in known}
+        values = {key: value for key, value in data.items() if key in cls.__dataclass_fields__}
         values["tool_calls"] = tuple(ToolCall.from_dict(call) for call in data.get("tool_calls") or ())
         values["fault"] = Fault(**data["fault"]) if data.get("fault") else None
         return cls(**values)

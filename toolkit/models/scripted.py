@@ -5,6 +5,7 @@ Not here: replies recorded from a real model (`toolkit.models.store`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models.base import ChatModel, Chunk, Options, Reply, cut_at_stop, request_messages
 
-Line = str | Reply | ChatMessage | ToolCall | Exception | Callable[[list[ChatMessage]], Any]
+Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
 
 class ScriptedModel(ChatModel):
@@ -41,6 +42,7 @@ class ScriptedModel(ChatModel):
         self.lines = list(lines)
         self.cycle = cycle
         self.requests: list[dict[str, Any]] = []
+        self._turns = itertools.count()  # the next number is atomic, so threads may share a script
 
     def stream(
         self,
@@ -57,23 +59,22 @@ class ScriptedModel(ChatModel):
         self.requests.append(
             {"messages": said, "tools": tools, "schema": schema, "options": settings, "tool_choice": tool_choice}
         )
-        return self._play(said, settings)
+        return self._play(said, settings, next(self._turns))
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the next line word by word, then its reply."""
         settings = Options.of(options, self.defaults)
         self.requests.append({"prompt": prompt, "schema": schema, "options": settings})
-        return self._play([ChatMessage.from_user(prompt)], settings)
+        return self._play([ChatMessage.from_user(prompt)], settings, next(self._turns))
 
-    def _play(self, messages: list[ChatMessage], options: Options) -> Iterator[Chunk]:
-        reply = self._next(messages)
+    def _play(self, messages: list[ChatMessage], options: Options, turn: int) -> Iterator[Chunk]:
+        reply = self._next(messages, turn)
         reply = reply.replace(model=self.name, text=cut_at_stop(reply.text, options.stop))
         for word in reply.text.splitlines(keepends=True):
             yield Chunk(word)
         yield Chunk(reply=reply)
 
-    def _next(self, messages: list[ChatMessage]) -> Reply:
-        turn = len(self.requests) - 1
+    def _next(self, messages: list[ChatMessage], turn: int) -> Reply:
         if turn >= len(self.lines) and not (self.cycle and self.lines):
             raise UserError(
                 f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
@@ -90,7 +91,7 @@ class ScriptedModel(ChatModel):
 
 
 def _as_reply(line: Line, messages: list[ChatMessage]) -> Reply:
-    if isinstance(line, Exception):
+    if isinstance(line, BaseException):
         raise line
     if isinstance(line, Reply):
         return line

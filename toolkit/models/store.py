@@ -241,7 +241,7 @@ def _row(
 
 
 def _reply(text: str) -> Reply:
-    return Reply.from_dict(json.loads(text)).replace(from_store=True)
+    return Reply.from_dict({**json.loads(text), "from_store": True})
 
 
 def _open(path: str) -> sqlite3.Connection:
