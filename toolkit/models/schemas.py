@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from toolkit.errors import ConfigError
@@ -26,13 +27,18 @@ def request_schema(schema: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(schema, Mapping):
         raise ConfigError(f"schema must be a JSON Schema as a dict, not {schema!r}.")
+    _validator(json.dumps(schema, default=str))
+    return dict(schema)
+
+
+@lru_cache(maxsize=256)  # a sweep sends few schemas many times
+def _validator(schema: str) -> Any:
     import jsonschema_rs
 
     try:
-        jsonschema_rs.Draft202012Validator(dict(schema))
+        return jsonschema_rs.Draft202012Validator(json.loads(schema))
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise ConfigError(f"schema is no valid JSON Schema: {getattr(error, 'message', error)}") from None
-    return dict(schema)
 
 
 def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
@@ -54,13 +60,11 @@ def schema_problem(text: str, schema: Mapping[str, Any]) -> str:
     >>> schema_problem('one', {"type": "object"})
     "The reply is no JSON: 'one'."
     """
-    import jsonschema_rs
-
     try:
         value = json.loads(text)
     except ValueError:
         return f"The reply is no JSON: {text[:80]!r}."
-    error = next(iter(jsonschema_rs.Draft202012Validator(dict(schema)).iter_errors(value)), None)
+    error = next(iter(_validator(json.dumps(schema, default=str)).iter_errors(value)), None)
     if error is None:
         return ""
     place = "".join(f"[{step!r}]" for step in error.instance_path) or "the top level"
