@@ -1,0 +1,84 @@
+"""Blank out old tool results when the history grows long: ContextEditing.
+
+Not here: replacing history by a summary (`summarization`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.tokens import estimate
+from toolkit.messages import ChatMessage, ToolCallResult
+
+
+class ContextEditing(AgentMiddleware):
+    """Show old tool results as a placeholder once the history has more than `trigger` tokens.
+
+    >>> import toolkit as tk
+    >>> def read() -> str:
+    ...     '''Read a page.'''
+    ...     return "word " * 50
+    >>> model = tk.ScriptedModel([tk.ToolCall("read", {}), "done"])
+    >>> trace = tk.Agent(model, tools=[read], middleware=[ContextEditing(trigger=10, keep=0)]).run("go")
+    >>> model.requests[1]["messages"][-1].tool_call_result.result, trace.tool_results[0].result[:9]
+    ('[cleared]', 'word word')
+
+    Args:
+        trigger: tokens of the history, estimated.
+        keep: so many of the last results stay.
+        persist: whether the state is changed too; otherwise only the model's view is (Source: langchain#37815).
+        exclude_tools: tools whose results stay.
+        placeholder: what stands in their place.
+        count_tokens: function of the messages; by default four characters count as one token.
+    """
+
+    def __init__(
+        self,
+        trigger: int = 4_000,
+        keep: int = 3,
+        *,
+        persist: bool = False,
+        exclude_tools: Iterable[str] = (),
+        placeholder: str = "[cleared]",
+        count_tokens: Callable[[Sequence[ChatMessage]], int] = estimate,
+    ) -> None:
+        self.trigger, self.keep, self.persist = trigger, keep, persist
+        self.exclude, self.placeholder, self.count = frozenset(exclude_tools), placeholder, count_tokens
+
+    def before_model(self, state: Any, runtime: Any) -> Any:
+        """Change the state, if that was asked for."""
+        if not self.persist:
+            return None
+        messages = state["messages"]
+        edited = self._edit(messages)
+        changed = [new for new, old in zip(edited, messages, strict=True) if new is not old]
+        return {"messages": changed} if changed else None
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Change what the model sees."""
+        return handler(request if self.persist else request.override(messages=tuple(self._edit(request.messages))))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Change what the model sees."""
+        return await handler(
+            request if self.persist else request.override(messages=tuple(self._edit(request.messages)))
+        )
+
+    def _edit(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+        if self.count(messages) <= self.trigger:
+            return list(messages)
+        places = [n for n, message in enumerate(messages) if message.tool_call_results]
+        old = set(places[: len(places) - self.keep] if self.keep else places)
+        return [self._cleared(message) if n in old else message for n, message in enumerate(messages)]
+
+    def _cleared(self, message: ChatMessage) -> ChatMessage:
+        results = message.tool_call_results
+        if all(r.origin.tool_name in self.exclude or r.result == self.placeholder for r in results):
+            return message
+        parts = tuple(
+            r if r.origin.tool_name in self.exclude else ToolCallResult(self.placeholder, r.origin, r.error)
+            for r in results
+        )
+        return ChatMessage(message.role, parts, message.name, {**message.meta, "cleared": True})

@@ -1,0 +1,80 @@
+"""Put fitting examples in front of the conversation: FewShot.
+
+Not here: the fixed examples of a protocol (`examples.jsonl` in its folder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from toolkit.agents.builtin.selection import _question, _words
+from toolkit.agents.middleware import AgentMiddleware
+from toolkit.errors import ConfigError
+from toolkit.messages import ChatMessage, ChatRole, as_messages
+
+Example = list[ChatMessage]
+
+
+class FewShot(AgentMiddleware):
+    """Choose the examples nearest to the question for each model call; the state does not hold them.
+
+    >>> import toolkit as tk
+    >>> shown = [[tk.ChatMessage.from_user("Weather in Oslo?"), tk.ChatMessage.from_assistant("Cold.")],
+    ...          [tk.ChatMessage.from_user("Add 1 and 2"), tk.ChatMessage.from_assistant("3")]]
+    >>> model = tk.ScriptedModel(["Warm."])
+    >>> _ = tk.Agent(model, middleware=[FewShot(shown, k=1)]).run("Weather in Rome?")
+    >>> [message.text for message in model.requests[0]["messages"]]
+    ['Weather in Oslo?', 'Cold.', 'Weather in Rome?']
+
+    Args:
+        examples: each a list of messages that starts with a user's; calls in them are shown only where their tools
+            are offered.
+        k: how many to show.
+        similarity: function of (question, example's question) that gives a number; by default shared words.
+
+    Raises:
+        ConfigError: an example that does not start with a user's message.
+    """
+
+    def __init__(
+        self,
+        examples: Iterable[Any],
+        *,
+        k: int = 3,
+        similarity: Callable[[str, str], float] | None = None,
+    ) -> None:
+        self.examples: list[Example] = [as_messages(example) for example in examples]
+        for example in self.examples:
+            if not example or not example[0].is_from(ChatRole.USER):
+                raise ConfigError(f"{example!r} is no example: it must start with a user's message.")
+        self.k, self.similarity = k, similarity or shared_words
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Put the examples in front."""
+        return handler(self._shown(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Put the examples in front."""
+        return await handler(self._shown(request))
+
+    def _shown(self, request: Any) -> Any:
+        chosen = self._choose(_question(request.messages), {tool.name for tool in request.tools})
+        # the nearest stands last, next to the question
+        examples = [message for example in reversed(chosen) for message in example]
+        return request.override(messages=(*examples, *request.messages))
+
+    def _choose(self, question: str, offered: set[str]) -> Sequence[Example]:
+        fitting = [e for e in self.examples if {c.tool_name for m in e for c in m.tool_calls} <= offered]
+        near = sorted(fitting, key=lambda e: self.similarity(question, e[0].text or ""), reverse=True)
+        return near[: self.k]
+
+
+def shared_words(one: str, other: str) -> float:
+    """Return the part of all words that both texts have.
+
+    >>> shared_words("weather in Oslo", "weather in Rome")
+    0.3333333333333333
+    """
+    left, right = _words(one), _words(other)
+    return len(left & right) / max(1, len(left | right))

@@ -1,0 +1,153 @@
+"""Stop a run after so many model or tool calls: ModelCallLimit, ToolCallLimit.
+
+The run's count starts anew with each run; the thread's count is a state field, so it goes on where a run is given
+the state of the one before (`agent.run(trace)` or `agent.run({"messages": …, "thread_model_calls": 3})`).
+Not here: the agent's own limits (`max_model_calls`), which raise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from toolkit.agents.middleware import AgentMiddleware, hook_config
+from toolkit.agents.state import StateField
+from toolkit.agents.wording import say
+from toolkit.errors import ConfigError, LimitError
+from toolkit.messages import ChatMessage, ChatRole, ToolCall
+
+
+def _at_least_one(run_limit: int | None, thread_limit: int | None) -> None:
+    if run_limit is None and thread_limit is None:
+        raise ConfigError("Give run_limit, thread_limit or both.")
+
+
+class ModelCallLimit(AgentMiddleware):
+    """Stop before a model call that would be one too many.
+
+    >>> import toolkit as tk
+    >>> model = tk.ScriptedModel([tk.ToolCall("now", {}), "never said"])
+    >>> def now() -> str:
+    ...     '''Tell the time.'''
+    ...     return "noon"
+    >>> tk.Agent(model, tools=[now], middleware=[ModelCallLimit(run_limit=1)]).run("time?").text
+    'Stopped: all 1 model calls are used up.'
+
+    Args:
+        run_limit: calls in one run.
+        thread_limit: calls over runs that hand on their state.
+        exit_behavior: "end" ends with a message that says so; "error" raises `LimitError`.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_limit: int | None = None,
+        thread_limit: int | None = None,
+        exit_behavior: Literal["end", "error"] = "end",
+    ) -> None:
+        _at_least_one(run_limit, thread_limit)
+        self.run_limit, self.thread_limit, self.exit_behavior = run_limit, thread_limit, exit_behavior
+        self.state_schema = {
+            "run_model_calls": StateField(default=0, private=True),
+            "thread_model_calls": StateField(default=0),
+        }
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> Any:
+        """Stop if a limit is reached."""
+        used = ((self.run_limit, state["run_model_calls"]), (self.thread_limit, state["thread_model_calls"]))
+        for limit, count in used:
+            if limit is None or count < limit:
+                continue
+            text = say("model_limit", limit=limit)
+            if self.exit_behavior == "error":
+                raise LimitError(text)
+            return {"jump_to": "end", "messages": [ChatMessage.from_assistant(text)]}
+        return None
+
+    def after_model(self, state: Any, runtime: Any) -> Any:
+        """Count the call."""
+        return {
+            "run_model_calls": state["run_model_calls"] + 1,
+            "thread_model_calls": state["thread_model_calls"] + 1,
+        }
+
+
+class ToolCallLimit(AgentMiddleware):
+    """Refuse tool calls above a number, for one tool or for all together.
+
+    >>> import toolkit as tk
+    >>> def now() -> str:
+    ...     '''Tell the time.'''
+    ...     return "noon"
+    >>> model = tk.ScriptedModel([tk.ToolCall("now", {}), tk.ToolCall("now", {}), "It is noon."])
+    >>> trace = tk.Agent(model, tools=[now], middleware=[ToolCallLimit(run_limit=1)]).run("time?")
+    >>> [result.error for result in trace.tool_results]
+    [False, True]
+
+    Args:
+        tool_name: the tool to count; None counts all.
+        run_limit: calls in one run.
+        thread_limit: calls over runs that hand on their state.
+        exit_behavior: "continue" answers surplus calls with an error, "end" also ends the run, "error" raises
+            `LimitError` before any call of the turn runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        tool_name: str | None = None,
+        run_limit: int | None = None,
+        thread_limit: int | None = None,
+        exit_behavior: Literal["continue", "end", "error"] = "continue",
+    ) -> None:
+        _at_least_one(run_limit, thread_limit)
+        self.tool_name, self.run_limit, self.thread_limit = tool_name, run_limit, thread_limit
+        self.exit_behavior = exit_behavior
+        self.state_schema = {
+            "run_tool_calls": StateField(default=dict, private=True),
+            "thread_tool_calls": StateField(default=dict),
+        }
+
+    @property
+    def name(self) -> str:
+        """Return a name that tells limits of different tools apart."""
+        return f"ToolCallLimit[{self.tool_name}]" if self.tool_name else "ToolCallLimit"
+
+    @hook_config(can_jump_to=["end"])
+    def after_model(self, state: Any, runtime: Any) -> Any:
+        """Let calls pass up to the limit and answer the rest."""
+        turn = next((m for m in reversed(state["messages"]) if m.is_from(ChatRole.ASSISTANT)), None)
+        calls = turn.tool_calls if turn else []
+        if not calls:
+            return None
+        key = self.tool_name or "*"
+        run, thread = state["run_tool_calls"].get(key, 0), state["thread_tool_calls"].get(key, 0)
+        passed, refused = self._split(calls, run, thread)
+        if refused and self.exit_behavior == "error":
+            raise LimitError(say("tool_limit", name=self.tool_name or "", limit=self._limit()))
+        update: dict[str, Any] = {
+            "run_tool_calls": {**state["run_tool_calls"], key: run + len(passed) + len(refused)},
+            "thread_tool_calls": {**state["thread_tool_calls"], key: thread + len(passed)},
+        }
+        return {**update, **self._answer(calls, refused)} if refused else update
+
+    def _split(self, calls: list[ToolCall], run: int, thread: int) -> tuple[list[ToolCall], list[ToolCall]]:
+        room = [
+            limit - used for limit, used in ((self.run_limit, run), (self.thread_limit, thread)) if limit is not None
+        ]
+        mine = [call for call in calls if self.tool_name in (None, call.tool_name)]
+        most = max(0, min(room))
+        return mine[:most], mine[most:]
+
+    def _answer(self, calls: list[ToolCall], refused: list[ToolCall]) -> dict[str, Any]:
+        text = say("tool_limit", name=self.tool_name or "", limit=self._limit())
+        answers = [ChatMessage.from_tool(text, call, error=True) for call in refused]
+        if self.exit_behavior != "end":
+            return {"messages": answers}
+        others = [call for call in calls if not any(call is other for other in refused)]
+        answers += [ChatMessage.from_tool(say("not_run"), call, error=True) for call in others]
+        return {"messages": [*answers, ChatMessage.from_assistant(text)], "jump_to": "end"}
+
+    def _limit(self) -> int:
+        return min(limit for limit in (self.run_limit, self.thread_limit) if limit is not None)

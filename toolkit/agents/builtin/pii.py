@@ -1,0 +1,149 @@
+"""Hide personal data in messages: PIIRedaction.
+
+Patterns find shapes, not meaning: what looks like a card number is one only if its check digit fits.
+Not here: secrets of the toolkit itself, which never reach a message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from toolkit.agents.middleware import AgentMiddleware
+from toolkit.errors import AgentError, ConfigError, did_you_mean
+from toolkit.messages import ChatMessage, ChatRole, TextContent, ToolCallResult
+
+Strategy = Literal["redact", "mask", "hash", "block"]
+Detector = Callable[[str], Sequence[tuple[int, int]]]
+
+
+class PIIFoundError(AgentError):
+    """Report personal data where the strategy is "block"."""
+
+
+def _luhn(text: str) -> bool:
+    digits = [int(char) for char in text if char.isdigit()]
+    doubled = [d if n % 2 == 0 else d * 2 - 9 * (d > 4) for n, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0
+
+
+def _octets(text: str) -> bool:
+    return all(int(part) <= 255 for part in text.split("."))
+
+
+_SHAPES: dict[str, tuple[re.Pattern[str], Callable[[str], bool] | None]] = {
+    "email": (re.compile(r"\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b"), None),
+    "credit_card": (re.compile(r"\b(?:\d[ -]?){12,18}\d\b"), _luhn),
+    "ip": (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"), _octets),
+    "mac_address": (re.compile(r"\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b"), None),
+    "url": (re.compile(r"\bhttps?://[^\s<>\"'{}|\\^`\[\]]+|\bwww\.[\w-]+(?:\.[\w-]+)+[^\s<>\"']*"), None),
+}
+
+
+class PIIRedaction(AgentMiddleware):
+    """Replace personal data in the messages of the state.
+
+    >>> import toolkit as tk
+    >>> model = tk.ScriptedModel(["Sent."])
+    >>> trace = tk.Agent(model, middleware=[PIIRedaction("email")]).run("Write to ann@example.org")
+    >>> trace.messages[0].text
+    'Write to [REDACTED_EMAIL]'
+
+    Args:
+        kind: "email", "credit_card", "ip", "mac_address", "url", or a name of your own with `detector`.
+        strategy: "redact" puts a marker, "mask" keeps the last four characters, "hash" a short digest that tells
+            equal values, "block" raises `PIIFoundError`.
+        detector: a regular expression, or a function of the text that gives (start, end) pairs.
+        apply_to_input: look at user messages.
+        apply_to_output: look at the model's messages.
+        apply_to_tool_results: look at tool results.
+
+    Raises:
+        ConfigError: an unknown kind without a detector, or an unknown strategy.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        strategy: Strategy = "redact",
+        *,
+        detector: str | Detector | None = None,
+        apply_to_input: bool = True,
+        apply_to_output: bool = False,
+        apply_to_tool_results: bool = False,
+    ) -> None:
+        if strategy not in ("redact", "mask", "hash", "block"):
+            raise ConfigError(f"Strategy {strategy!r} is unknown. Use redact, mask, hash or block.")
+        self.kind, self.strategy, self.find = kind, strategy, _detector(kind, detector)
+        self.roles = {
+            ChatRole.USER: apply_to_input,
+            ChatRole.ASSISTANT: apply_to_output,
+            ChatRole.TOOL: apply_to_tool_results,
+        }
+
+    @property
+    def name(self) -> str:
+        """Return a name that tells kinds apart."""
+        return f"PIIRedaction[{self.kind}]"
+
+    def before_model(self, state: Any, runtime: Any) -> Any:
+        """Look at what users and tools said."""
+        return self._update(state, (ChatRole.USER, ChatRole.TOOL))
+
+    def after_model(self, state: Any, runtime: Any) -> Any:
+        """Look at what the model said."""
+        return self._update(state, (ChatRole.ASSISTANT,))
+
+    def _update(self, state: Any, roles: tuple[ChatRole, ...]) -> dict[str, Any] | None:
+        watched = [message for message in state["messages"] if message.role in roles and self.roles[message.role]]
+        changed = [new for old in watched if (new := self._clean(old)) is not old]
+        return {"messages": changed} if changed else None
+
+    def _clean(self, message: ChatMessage) -> ChatMessage:
+        parts = tuple(self._part(part) for part in message._content)
+        if all(new is old for new, old in zip(parts, message._content, strict=True)):
+            return message
+        return ChatMessage(message.role, parts, message.name, message.meta)
+
+    def _part(self, part: Any) -> Any:
+        if isinstance(part, TextContent):
+            text = self.hide(part.text)
+            return part if text == part.text else TextContent(text)
+        if isinstance(part, ToolCallResult) and isinstance(part.result, str):
+            text = self.hide(part.result)
+            return part if text == part.result else ToolCallResult(text, part.origin, part.error)
+        return part
+
+    def hide(self, text: str) -> str:
+        """Return the text with personal data hidden.
+
+        Raises:
+            PIIFoundError: there is some, and the strategy is "block".
+        """
+        found = sorted(self.find(text), reverse=True)
+        if found and self.strategy == "block":
+            raise PIIFoundError(f"The conversation holds personal data: {len(found)} of kind {self.kind!r}.")
+        for start, end in found:
+            text = text[:start] + self._word(text[start:end]) + text[end:]
+        return text
+
+    def _word(self, value: str) -> str:
+        if self.strategy == "mask":
+            return "*" * max(0, len(value) - 4) + value[-4:]
+        if self.strategy == "hash":
+            return f"<{self.kind}_hash:{hashlib.sha256(value.encode()).hexdigest()[:8]}>"
+        return f"[REDACTED_{self.kind.upper()}]"
+
+
+def _detector(kind: str, detector: str | Detector | None) -> Detector:
+    if callable(detector):
+        return detector
+    if detector is not None:
+        pattern, test = re.compile(detector), None
+    elif kind in _SHAPES:
+        pattern, test = _SHAPES[kind]
+    else:
+        raise ConfigError(f"Kind {kind!r} needs a detector. {did_you_mean(kind, _SHAPES)}")
+    return lambda text: [hit.span() for hit in pattern.finditer(text) if test is None or test(hit.group())]

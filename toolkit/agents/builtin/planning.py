@@ -1,0 +1,71 @@
+"""Give the model a list of things to do, which it keeps itself: Planning.
+
+Not here: a planner of our own; the list is the model's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.state import StateField
+from toolkit.agents.wording import say
+from toolkit.execution.state import State
+from toolkit.messages import ChatMessage
+from toolkit.tools import Tool
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "todos": {
+            "type": "array",
+            "description": "The whole list, in order.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "string", "description": "What is to be done."},
+                    "status": {"enum": ["pending", "in_progress", "completed"]},
+                },
+                "required": ["content", "status"],
+            },
+        }
+    },
+    "required": ["todos"],
+}
+
+
+class Planning(AgentMiddleware):
+    """Offer a tool `write_todos` and keep its list in the state field `todos`.
+
+    >>> import toolkit as tk
+    >>> call = tk.ToolCall("write_todos", {"todos": [{"content": "look", "status": "pending"}]})
+    >>> trace = tk.Agent(tk.ScriptedModel([call, "done"]), middleware=[Planning()]).run("go")
+    >>> trace.state["todos"]
+    [{'content': 'look', 'status': 'pending'}]
+
+    Args:
+        system_prompt: put after the agent's own; by default `prompts/agents/planning.jinja`.
+    """
+
+    def __init__(self, system_prompt: str | None = None) -> None:
+        self.system_prompt = say("planning") if system_prompt is None else system_prompt
+        self.state_schema = {"todos": StateField(default=list)}
+        self.tools = (Tool("write_todos", say("write_todos"), _PARAMETERS, write_todos),)
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Say when to keep a list."""
+        return handler(self._told(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Say when to keep a list."""
+        return await handler(self._told(request))
+
+    def _told(self, request: Any) -> Any:
+        text = "\n\n".join(part for part in (request.system_prompt, self.system_prompt) if part)
+        return request.override(system_message=ChatMessage.from_system(text))
+
+
+def write_todos(todos: list[dict[str, str]], state: State) -> str:
+    """Keep the list and say so."""
+    state.set("todos", todos)
+    return say("todos_kept", todos=todos)
