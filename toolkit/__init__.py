@@ -16,6 +16,7 @@ _HOMES = {
     "StringConversionError ToolOutputMergeError",
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
     "toolkit.tools": "Tool Toolset tool",
+    "toolkit.extraction": "extract StreamExtractor Extraction ExtractedCall",
     "toolkit.execution.invoker": "ToolInvoker",
     "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from toolkit.execution.openapi import LLMProvider, OpenAPITool
     from toolkit.execution.secrets import Secret
     from toolkit.execution.state import State
+    from toolkit.extraction import ExtractedCall, Extraction, StreamExtractor, extract
     from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
     from toolkit.models.registry import list_models, load_model

@@ -1,0 +1,122 @@
+"""Show an Extraction as static HTML: the reply with calls, thoughts and rejected candidates coloured, repairs marked.
+
+No script, inline CSS only, readable on a light and a dark page, and every character of the model's text is escaped.
+
+Not here: what is shown (`types`).
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.extraction.types import ExtractedCall, Extraction, Rejected, Span
+
+_SHOWN, _SHOWN_SPANS = 20_000, 200
+# Half-transparent colours and inherited text colour suit a light and a dark page alike.
+_COLOURS = {
+    "call": "rgba(46,160,67,.28)",
+    "repaired": "rgba(212,167,44,.32)",
+    "unknown": "rgba(163,113,247,.30)",
+    "rejected": "rgba(248,81,73,.24)",
+    "thinking": "rgba(110,118,129,.22)",
+}
+_STATUS = {"called": "call", "abstained": "thinking", "broken": "rejected", "truncated": "repaired"}
+_BOX = "white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace;margin:.3em 0;padding:.5em;border:1px solid rgba(127,127,127,.4);border-radius:4px"
+
+
+def render(extraction: Extraction) -> str:
+    """Return the view of an extraction as one `<div>`."""
+    badge = _mark(extraction.status, _STATUS[extraction.status])
+    head = f"<div>{badge} {len(extraction.calls)} call(s), {len(extraction.rejected)} rejected</div>"
+    reply = f'<div style="{_BOX}">{_coloured(extraction)}</div>' if extraction.source else ""
+    thinking = _folded("thinking", extraction.thinking) if extraction.thinking else ""
+    return f"<div>{head}{reply}{_calls(extraction)}{_rejected(extraction)}{thinking}{_legend()}</div>"
+
+
+def _mark(text: str, role: str, title: str = "") -> str:
+    hint = f' title="{escape(title, quote=True)}"' if title else ""
+    return f'<span style="background:{_COLOURS[role]};border-radius:3px;padding:0 .2em"{hint}>{escape(text)}</span>'
+
+
+def _role(call: ExtractedCall) -> str:
+    if call.unknown_tool:
+        return "unknown"
+    return "repaired" if call.repairs else "call"
+
+
+def _regions(extraction: Extraction) -> list[tuple[Span, str, str]]:
+    """Return (span, role, hint) of all that is coloured, in order and without overlap."""
+    found = [
+        (call.span, _role(call), f"{call.tool_name} · {call.syntax} · {', '.join(call.repairs) or call.confidence}")
+        for call in extraction.calls
+    ]
+    found += [(one.span, "rejected", f"{one.syntax}: {one.reason}") for one in extraction.rejected]
+    regions: list[tuple[Span, str, str]] = []
+    edge = 0
+    for span, role, hint in sorted(found, key=lambda item: item[0]):
+        if span[0] >= edge and span[1] > span[0] and len(regions) < _SHOWN_SPANS:
+            regions.append((span, role, hint))
+            edge = span[1]
+    return regions
+
+
+def _coloured(extraction: Extraction) -> str:
+    """Return the reply with its regions coloured."""
+    source, pos, pieces = extraction.source[:_SHOWN], 0, []
+    for (start, end), role, hint in _regions(extraction):
+        pieces += [escape(source[pos:start]), _mark(source[start:end], role, hint)]
+        pos = max(pos, end)
+    pieces.append(escape(source[pos:]))
+    if len(extraction.source) > _SHOWN:
+        pieces.append(f"<i> … {len(extraction.source) - _SHOWN:,} more characters</i>")
+    return "".join(pieces)
+
+
+def _calls(extraction: Extraction) -> str:
+    """Return a table of the calls."""
+    if not extraction.calls:
+        return ""
+    rows = "".join(_call_row(call) for call in extraction.calls[:_SHOWN_SPANS])
+    names = "".join(f"<th>{name}</th>" for name in ("tool", "arguments", "syntax", "confidence", "repairs", "notes"))
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _call_row(call: ExtractedCall) -> str:
+    arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
+    shown = arguments if len(arguments) <= 400 else arguments[:399] + "…"
+    notes = [*call.notes]
+    if call.unknown_tool:
+        notes.append("unknown tool" + (f"; closest: {', '.join(call.closest)}" if call.closest else ""))
+    repairs = " ".join(_mark(code, "repaired") for code in call.repairs)
+    cells = [escape(call.tool_name), f"<code>{escape(shown)}</code>", escape(call.syntax), escape(call.confidence)]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, repairs, escape("; ".join(notes))]) + "</tr>"
+
+
+def _rejected(extraction: Extraction) -> str:
+    """Return a list of what was turned down."""
+    if not extraction.rejected:
+        return ""
+    items = "".join(f"<li>{_rejection(one)}</li>" for one in extraction.rejected[:_SHOWN_SPANS])
+    return f"<details><summary>rejected</summary><ul>{items}</ul></details>"
+
+
+def _rejection(one: Rejected) -> str:
+    name = f" {escape(one.name[:80])}" if one.name else ""
+    return f"{_mark(one.reason, 'rejected')} {escape(one.syntax)}{name} {escape(one.detail)}"
+
+
+def _folded(title: str, text: str) -> str:
+    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return f'<details><summary>{escape(title)}</summary><div style="{_BOX}">{escape(shown)}</div></details>'
+
+
+def _legend() -> str:
+    words = {"call": "call", "repaired": "repaired", "unknown": "unknown tool", "rejected": "rejected"}
+    return (
+        '<div style="font-size:80%;opacity:.8">'
+        + " ".join(_mark(text, role) for role, text in words.items())
+        + "</div>"
+    )

@@ -1,0 +1,115 @@
+"""Read one JSON value from a text and say where it ends: strictly first, then with bounded, recorded repairs.
+
+`json.JSONDecodeError` counts newlines from the start of its text, so decoding from every brace of a long text is
+quadratic; here the strict decoder sees only a window that grows while the value goes on.
+
+Not here: the repairs themselves (`values`, `quoted`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.extraction.values import Unreadable, ValueReader
+
+WINDOW = 1024
+_ITEM_END = 16  # an error this near to the end of a window may be the window's fault
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRead:
+    """Hold a value that was read, or why none could be.
+
+    Attributes:
+        value: the value; None if there is a problem.
+        end: where it ends, or where reading stopped.
+        repairs: codes of what was mended.
+        problem: None, or `truncated`, `bad_json`, `not_finite`, `placeholder`, `too_deep`.
+        closed: whether its last closer was there.
+    """
+
+    value: Any
+    end: int
+    repairs: tuple[str, ...] = ()
+    problem: str | None = None
+    closed: bool = True
+
+
+class _Refused(ValueError):
+    """Say that strict reading must give way to the lenient one."""
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise _Refused
+    return result
+
+
+def _constant(name: str) -> Any:
+    raise _Refused(name)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+
+
+def read_json(text: str, pos: int, limit: int | None = None, *, bare_values: bool = False) -> JsonRead:
+    """Read the value that begins at `pos`.
+
+    >>> read_json('{"a": 1, } tail', 0)
+    JsonRead(value={'a': 1}, end=10, repairs=('trailing_comma',), problem=None, closed=True)
+
+    Args:
+        text: any text.
+        pos: where the value begins; blanks before it are fine.
+        limit: where the text is to be taken as ended.
+        bare_values: take bare words as text.
+    """
+    limit = len(text) if limit is None else limit
+    strict = read_strict(text, pos, limit)
+    return strict if strict is not None else mend(text, pos, limit, bare_values=bare_values)
+
+
+def read_strict(text: str, pos: int, limit: int) -> JsonRead | None:
+    """Read strict JSON only; None if it is not."""
+    size = WINDOW
+    while True:
+        stop = min(pos + size, limit)
+        window = text[pos:stop]
+        try:
+            value, end = _DECODER.raw_decode(window)
+        except json.JSONDecodeError as error:
+            cut = error.pos >= len(window) - _ITEM_END or error.msg.startswith("Unterminated")
+            if stop == limit or not cut:
+                return None
+            size *= 8
+        except (ValueError, RecursionError):
+            return None
+        else:
+            return JsonRead(value, pos + end) if shallow(window, end) else JsonRead(None, pos + end, (), "too_deep")
+
+
+def shallow(text: str, end: int, most: int = 200) -> bool:
+    """Tell whether the brackets of a value nest less deep than other code can follow."""
+    if text.count("{", 0, end) + text.count("[", 0, end) < most:
+        return True
+    depth = deepest = 0
+    for char in text[:end]:
+        if char in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "}]":
+            depth -= 1
+    return deepest < most
+
+
+def mend(text: str, pos: int, limit: int, *, bare_values: bool = False, opened: bool = True) -> JsonRead:
+    """Read a value with repairs; `opened=False` reads an object whose opening brace is missing."""
+    reader = ValueReader(text, pos, limit, bare_values=bare_values)
+    try:
+        value = reader.value() if opened else reader.object(0, opened=False)
+    except Unreadable as stop:
+        return JsonRead(None, stop.position, tuple(reader.repairs), stop.problem, closed=False)
+    return JsonRead(value, reader.pos, tuple(reader.repairs), None, reader.closed)

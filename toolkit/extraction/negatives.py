@@ -1,0 +1,131 @@
+"""Tell what looks like a call and is none: schema echoes, placeholders, examples, quotations, records.
+
+Not here: calls in thoughts (`thinking`), names that are not declared (`settle`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from toolkit.extraction.resolve import ToolSpec, fold
+
+_PLACEHOLDER = re.compile(
+    r"""\s*(?:<[^<>]*>|\{[^{}]*\}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\$\{?\w+\}?|_{2,}
+    |(?:YOUR|MY|THE|INSERT|ENTER|SOME)_[A-Z0-9_]+|your[_ -]\w+(?:[_ -]here)?|<?\w+>?[_ -]goes[_ -]here
+    |(?:value|arg|argument|param|parameter|example|placeholder)[_ -]?\w?\d*|example[_ -]\w+
+    |x{3,}|[A-Z]+_(?:HERE|VALUE)|todo|tbd)\s*""",
+    re.VERBOSE,
+)
+_EXAMPLE_NAMES = re.compile(
+    r"(?:example[_-]?)?(?:function|func|tool|action)[_-]?(?:name)?\d*(?:[_-]?here)?|your[_-]\w+|name|<.*>|\{.*\}|\.+|…|NAME"
+)
+_NO_TOOL = {
+    "none",
+    "na",
+    "null",
+    "nil",
+    "finalanswer",
+    "final",
+    "answer",
+    "notool",
+    "nofunction",
+    "noaction",
+    "directlyanswer",
+    "nothing",
+    "noneneeded",
+    "respond",
+}
+_TYPE_WORDS = {
+    "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
+}  # fmt: skip
+_HEDGE = re.compile(
+    r"""\b(?:for\s+(?:example|instance)|e\.g\.|i\.e\.|examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)
+    |might\s+(?:be|send|call|look|use)|you\s+(?:wrote|said|sent|typed|asked|call|can\s+call|could|would|pasted)|user\s+(?:wrote|said|sent|typed)
+    |wrote:|syntax|usage|looks?\s+like|template|placeholders?|signature|pattern\s+is|format\s+(?:is|of|would)
+    |(?:the|your|this)\s+(?:\w+\s+)?logs?\b|log\s+(?:shows?|line|entry|says)|in\s+the\s+docs|documentation|manual|declared|declaration|definition|defined\s+as
+    |schema\b|server\s+(?:answers|returns|responds|sent)|returned|responded|was\s+called|earlier|previously|previous\s+turn|last\s+time|transcript|quoted?|such\s+as|instead\s+of
+    |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)|not\s+(?:call|send|run|use)\b|don't\s+(?:call|send|run|use)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_HEDGE_AFTER = re.compile(
+    r"\W{0,3}\s*(?:would|could|might|is\s+(?:an?\s+example|what|how|the\s+(?:syntax|format|call))|looks?\s+like|was\b|failed|perhaps|maybe|with\s+your\s+own|where\b|in\s+(?:your|the)\s+log)",
+    re.IGNORECASE,
+)
+
+
+def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
+    """Tell whether a schema stands where arguments belong.
+
+    >>> is_schema({"type": "object", "properties": {"city": {"type": "string"}}}, None)
+    True
+    """
+    if not arguments:
+        return False
+    declared = tool.properties if tool is not None else {}
+    if "properties" in arguments and "properties" not in declared and arguments.get("type", "object") == "object":
+        return isinstance(arguments["properties"], dict)
+    if all(isinstance(value, dict) and ("type" in value or "description" in value) for value in arguments.values()):
+        return not all(_is_object(declared.get(key)) for key in arguments)
+    return arguments.get("type") == "object" and "type" not in declared and "required" in arguments
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") in ("object", "dict")
+
+
+def is_placeholder(arguments: dict[str, Any], tool: ToolSpec | None = None) -> bool:
+    """Tell whether every value only holds a place.
+
+    >>> is_placeholder({"city": "<city>", "day": "YOUR_DAY"}), is_placeholder({"city": "Oslo", "day": "..."})
+    (True, False)
+    """
+    values = list(arguments.values())
+    if not values:
+        return False
+    return all(isinstance(value, str) and _holds_place(key, value) for key, value in arguments.items())
+
+
+def _holds_place(key: str, value: str) -> bool:
+    if len(value) > 80:
+        return False
+    return bool(_PLACEHOLDER.fullmatch(value)) or value.strip() in _TYPE_WORDS
+
+
+def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: int, tool: ToolSpec) -> bool:
+    """Tell whether a Python-like call only names its parameters or their types, as documentation does.
+
+    Args:
+        sources: source text of each value.
+        keywords: the keyword arguments.
+        positional: how many arguments have no name.
+        tool: the tool that is named.
+    """
+    if not keywords and not positional:
+        return False
+    named = all(
+        source.strip() == key or source.strip() in _TYPE_WORDS or source.strip() in ("...", "…", "")
+        for key, source in ((key, sources.get(key, "?")) for key in keywords)
+    )
+    bare = [sources.get(str(place), "?").strip() for place in range(positional)]
+    names = {fold(name) for name in tool.properties}
+    return named and all(fold(source.split(":")[0].split("=")[0]) in names | _TYPE_WORDS for source in bare)
+
+
+def is_no_tool(name: str) -> bool:
+    """Tell whether a name says that no tool is wanted, such as `Final Answer` or `None`."""
+    return fold(name) in _NO_TOOL
+
+
+def is_example_name(name: str) -> bool:
+    """Tell whether a name only holds a name's place, such as `example_function_name`."""
+    return _EXAMPLE_NAMES.fullmatch(name.strip()) is not None
+
+
+def hedged(before: str, after: str = "") -> bool:
+    """Tell whether the words round a candidate speak about it instead of making it.
+
+    >>> hedged("For example, you could send "), hedged("Here is the call: ")
+    (True, False)
+    """
+    return _HEDGE.search(before) is not None or _HEDGE_AFTER.match(after) is not None

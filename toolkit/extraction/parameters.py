@@ -1,0 +1,121 @@
+"""Read parameters written as tags, such as `<parameter=city>Oslo</parameter>`, whose values are plain text.
+
+A structural tag ends a value only if what follows is structure again, so markup inside a value survives; a missing
+closing tag is made up for by the next structural one.
+
+Not here: types of the values (`coerce`), the tags of each family (`syntaxes`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from toolkit.extraction.drafts import Source
+from toolkit.extraction.resolve import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Hold the tags of one family.
+
+    Attributes:
+        opener: opens a parameter; group `key`, and perhaps `value` for one without content.
+        closer: closes a parameter.
+        stop: closes the call or its wrapper, or opens the next call.
+    """
+
+    opener: re.Pattern[str]
+    closer: re.Pattern[str]
+    stop: re.Pattern[str]
+
+
+@dataclass(slots=True)
+class Members:
+    """Hold the parameters that were read, and where reading stopped; `cut` if a value had no end."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    openers: dict[str, str] = field(default_factory=dict)  # key -> its opening tag, for flags such as string="false"
+    end: int = 0
+    cut: bool = False
+    repairs: list[str] = field(default_factory=list)
+
+
+def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) -> Members:
+    """Read parameters from `pos` until something else stands there."""
+    found = Members(end=pos)
+    text, limit = source.text, source.limit
+    while True:
+        start = source.skip(found.end)
+        opener = tags.opener.match(text, start, limit)
+        if opener is None:
+            surplus = tags.closer.match(text, start, limit)
+            if surplus is None or not found.values:
+                return found
+            found.repairs.append("surplus_close_tag")
+            found.end = surplus.end()
+            continue
+        key = opener["key"].strip().replace("\\_", "_")
+        found.openers[key] = opener[0]
+        given = opener.groupdict().get("value")
+        if given is not None:
+            found.values[key], found.end = given, opener.end()
+            continue
+        end = _value_end(source, opener.end(), tags, tool, found)
+        if end is None:
+            found.cut = True
+            return found
+        value_end, found.end = end
+        found.values[key] = trim(text[opener.end() : value_end])
+
+
+def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, found: Members) -> tuple[int, int] | None:
+    """Return where a value ends and where reading goes on; None if it has no end."""
+    text, limit = source.text, source.limit
+    pos = start
+    while pos < limit:
+        tag = text.find("<", pos, limit)
+        if tag < 0:
+            return None
+        if (closer := tags.closer.match(text, tag, limit)) is not None:
+            if _structure(source, closer.end(), tags):
+                return tag, closer.end()
+        elif (stop := tags.stop.match(text, tag, limit)) is not None:
+            after = source.skip(stop.end())
+            if after >= limit or tags.stop.match(text, after, limit) or text[after] != "<":
+                found.repairs.append("missing_close_tag")
+                return tag, tag
+        elif (opener := tags.opener.match(text, tag, limit)) is not None and text[tag - 1].isspace():
+            key = opener["key"].strip()
+            if tool is None or (key in tool.properties and key not in found.values):
+                found.repairs.append("missing_close_tag")
+                return tag, tag
+        pos = tag + 1
+    return None
+
+
+def _structure(source: Source, pos: int, tags: Tags) -> bool:
+    """Tell whether structure, or nothing, follows."""
+    after = source.skip(pos)
+    if after >= source.limit:
+        return True
+    text, limit = source.text, source.limit
+    return any(
+        pattern.match(text, after, limit) for pattern in (tags.opener, tags.stop, tags.closer)
+    ) or text.startswith("```", after)
+
+
+def trim(value: str) -> str:
+    r"""Take off the one line break on either side that belongs to the template.
+
+    >>> trim("\n  two\n\n")
+    '  two\n'
+    """
+    for edge in ("\r\n", "\n"):
+        if value.startswith(edge):
+            value = value[len(edge) :]
+            break
+    for edge in ("\r\n", "\n"):
+        if value.endswith(edge):
+            return value[: -len(edge)]
+    return value

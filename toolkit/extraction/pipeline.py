@@ -1,0 +1,165 @@
+"""Read a reply: `extract` gives its calls with provenance, what was turned down and why, the text and the thoughts.
+
+Not here: single syntaxes (`syntaxes`), streaming (`stream`), the HTML view (`html`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal
+
+from toolkit.extraction.drafts import Draft, Fuel, Source
+from toolkit.extraction.resolve import ToolIndex, tool_index
+from toolkit.extraction.scan import syntax_names
+from toolkit.extraction.settle import settle
+from toolkit.extraction.types import ExtractedCall, Extraction, Rejected, Status
+from toolkit.extraction.walk import Taken, Walk
+from toolkit.messages import ToolCall
+
+CallsInThought = Literal["never", "if_only"]
+# Reasons that mean that the model tried to call a tool and failed; the others mean that it did not try.
+BROKEN = {
+    "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given",
+}  # fmt: skip
+_FUEL, _FUEL_PER_CHARACTER = 200_000, 6
+_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*$")
+
+
+def extract(
+    text: str | None,
+    tools: Iterable[Any] | None = None,
+    protocol: Any = "auto",
+    *,
+    finish_reason: str | None = None,
+    native_calls: Iterable[Any] = (),
+    calls_in_thought: CallsInThought = "never",
+) -> Extraction:
+    """Read the calls in a model's reply; never raises on any text.
+
+    >>> reply = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> call = extract(reply, tools=[{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}]).calls[0]
+    >>> call.tool_name, call.arguments, call.repairs
+    ('f', {'a': 1}, ('trailing_comma', 'coerced'))
+
+    Args:
+        text: the reply, with its thoughts if the server left them in.
+        tools: what may be called; None if that is not known, so that any name in a marked call will do.
+        protocol: `auto` reads every syntax; a name, or an object with `syntax` and `fallbacks`, only that.
+        finish_reason: what the server said; with `length` a call without its last closer is cut.
+        native_calls: calls that the server read; they come first, and the text adds none to them.
+        calls_in_thought: `if_only` takes a call in a closed thought with nothing behind it.
+
+    Raises:
+        ConfigError: no such syntax, or something in `tools` is no tool.
+    """
+    index = tool_index(tools)
+    names = syntax_names(protocol)
+    source = new_source(text or "", index, finish_reason)
+    walk = Walk(source, names).run()
+    return finish(walk, source, native_calls, calls_in_thought)
+
+
+def new_source(text: str, index: ToolIndex, finish_reason: str | None) -> Source:
+    """Return a fresh source for a reply."""
+    fuel = Fuel(_FUEL + _FUEL_PER_CHARACTER * len(text))
+    return Source(text, len(text), index, fuel, cut=finish_reason == "length")
+
+
+def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_thought: str = "never") -> Extraction:
+    """Make an Extraction of a walk that is at its end."""
+    taken, rejected = list(walk.taken), list(walk.rejected)
+    taken = _drop_mentions(taken, rejected)
+    if source.cut:
+        taken = _drop_cut(taken, rejected, source.text)
+    taken = _once(taken, rejected)
+    native = [_native(call, source) for call in native_calls]
+    calls = [one.call for one in taken]
+    if native:
+        rejected += [
+            Rejected(call.span, call.syntax, "beside_native", "The server's own reading counts.", call.tool_name)
+            for call in calls
+        ]
+        calls = native
+    calls = _flag_repeats(calls)
+    said = "".join(walk.text).strip()
+    thoughts = "\n".join(piece for piece in walk.thinking if piece)
+    return Extraction(tuple(calls), tuple(rejected), said, thoughts, _status(calls, rejected), source.text)
+
+
+def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+    """Prefer calls that stand by themselves to calls inside sentences."""
+    if all(one.in_sentence for one in taken) or not any(one.in_sentence for one in taken):
+        return taken
+    rejected += [
+        Rejected(one.call.span, one.call.syntax, "in_sentence", "A clearer call stands elsewhere.", one.call.tool_name)
+        for one in taken
+        if one.in_sentence
+    ]
+    return [one for one in taken if not one.in_sentence]
+
+
+def _drop_cut(taken: list[Taken], rejected: list[Rejected], text: str) -> list[Taken]:
+    """Turn down the last call if its closer is missing in a reply that was cut at its length limit."""
+    if not taken or taken[-1].closed or not _TAIL.match(text, taken[-1].call.span[1]):
+        return taken
+    call = taken[-1].call
+    rejected.append(Rejected(call.span, call.syntax, "truncated", "Cut before its closer.", call.tool_name))
+    return taken[:-1]
+
+
+def _once(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+    """Keep one of the same call in two formats; repeats in one format are meant."""
+    kept: list[Taken] = []
+    for one in taken:
+        twin = next((other for other in kept if _same_wish(other, one)), None)
+        if twin is None:
+            kept.append(one)
+            continue
+        call = one.call
+        rejected.append(
+            Rejected(call.span, call.syntax, "duplicate", "The same call in another format.", call.tool_name)
+        )
+    return kept
+
+
+def _same_wish(a: Taken, b: Taken) -> bool:
+    if a.call.syntax == b.call.syntax or (a.explicit == b.explicit):
+        return False
+    return a.call.tool_name == b.call.tool_name and a.call.arguments == b.call.arguments
+
+
+def _flag_repeats(calls: list[ExtractedCall]) -> list[ExtractedCall]:
+    """Note calls that repeat an earlier one exactly."""
+    if len(calls) < 2:
+        return calls
+    result: list[ExtractedCall] = []
+    for call in calls:
+        repeated = any(call.tool_name == one.tool_name and call.arguments == one.arguments for one in result[-8:])
+        result.append(replace(call, notes=(*call.notes, "duplicate")) if repeated else call)
+    return result
+
+
+def _native(call: Any, source: Source) -> ExtractedCall:
+    """Settle a call that the server read."""
+    if isinstance(call, ToolCall):
+        name, arguments, identity = call.tool_name, call.arguments, call.id
+    else:
+        function = call.get("function") or call
+        name = function.get("name") or function.get("tool_name") or ""
+        arguments, identity = function.get("arguments"), call.get("id")
+    outcome = settle(Draft(name, arguments, (0, 0), "native"), source, explicit=True)
+    if isinstance(outcome, ExtractedCall):
+        return replace(outcome, id=identity)
+    plain = arguments if isinstance(arguments, dict) else {}
+    return ExtractedCall(name, plain, identity, syntax="native", notes=(outcome.reason,))
+
+
+def _status(calls: list[ExtractedCall], rejected: list[Rejected]) -> Status:
+    if calls:
+        return "called"
+    reasons = {one.reason for one in rejected}
+    if "truncated" in reasons:
+        return "truncated"
+    return "broken" if reasons & BROKEN else "abstained"

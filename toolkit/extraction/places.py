@@ -1,0 +1,79 @@
+"""Judge the place of a candidate that no marker announces: own line, own fence, in a sentence, quoted, hedged.
+
+Only what stands before it, and the rest of its own line, is looked at; so a stream can decide at the end of the line.
+
+Not here: what is wrong with the candidate itself (`negatives`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from toolkit.extraction.negatives import hedged
+
+_FAR = 400
+_QUOTED_LINE = re.compile(r"\s*>(?!>)")
+_PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
+_DRESSING = re.compile(
+    r"[\s`*_#\-•\d.)]*(?:[\w ]{0,30}(?:call|calls|output|answer|response|action|result|assistant|function|functions|tool)s?\s*[:=]+)?[\s`*_]*",
+    re.IGNORECASE,
+)
+_ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")
+_QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Hold where a candidate stands, and why it is none there, if so."""
+
+    kind: Literal["own", "sentence"]
+    veto: str | None = None
+
+
+def place(text: str, start: int, end: int, floor: int, *, listed: bool = True) -> Place:
+    """Judge the place of text[start:end].
+
+    Args:
+        text: the whole reply.
+        start: where the candidate begins.
+        end: where it ends.
+        floor: where the construct before it ended.
+        listed: it is JSON or in brackets, so that it may stand in a sentence.
+    """
+    line = max(text.rfind("\n", max(floor, start - _FAR), start) + 1, floor, start - _FAR)
+    before, after = text[line:start], rest_of_line(text, end)
+    if _QUOTED_LINE.match(before):
+        return Place("own", "quoted")
+    if _PROMPT.match(before):
+        return Place("own", "example")
+    own = _DRESSING.fullmatch(before) is not None
+    lead = before if before.strip() and not own else lead_line(text, line, floor) + before
+    if hedged(lead, after):
+        return Place("own" if own else "sentence", "hedged")
+    if own:
+        veto = "in_sentence" if not listed and _goes_on(after) else None
+        return Place("own", veto)
+    if _QUOTE_BEFORE.search(before):
+        return Place("sentence", "quoted")
+    if not listed and not (before.rstrip().endswith(":") and not after.strip(" `.;*")):
+        return Place("sentence", "in_sentence")
+    return Place("sentence", None if _ENDS_SENTENCE.search(before) else "in_sentence")
+
+
+def rest_of_line(text: str, end: int) -> str:
+    """Return what follows on the same line."""
+    stop = text.find("\n", end, end + _FAR)
+    return text[end : stop if stop >= 0 else end + _FAR]
+
+
+def lead_line(text: str, line: int, floor: int) -> str:
+    """Return the line that leads in to the one that begins at `line`, over one blank line."""
+    head = text[max(floor, line - _FAR) : line].rstrip()
+    return head[head.rfind("\n") + 1 :] if head else ""
+
+
+def _goes_on(after: str) -> bool:
+    """Tell whether a sentence goes on behind a call that stands at the start of a line."""
+    return re.match(r"\W*[^\W\d_]{2,}", after) is not None

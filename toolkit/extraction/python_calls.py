@@ -1,0 +1,271 @@
+"""Read calls in Python syntax, such as `[f(a=1), g.h(b='x')]`, as models really write them; nothing is evaluated.
+
+Reserved words as keywords, `true` and `null`, raw newlines in strings, missing brackets, `\\_`, back-ticks and quotes
+round a call, positional arguments and expressions are all read. What is no literal is kept as its source text.
+
+Not here: mapping positional arguments to parameters (`shapes`), deciding whether it is meant as a call (`places`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.extraction.arithmetic import arithmetic
+from toolkit.extraction.quoted import find_quote
+from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
+
+CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
+_KEYWORD = re.compile(r"(?:[\"']?)([A-Za-z_$][\w\\.\-$]*)(?:[\"']?)\s*(=(?!=)|:(?!:))")
+_PREFIX = re.compile(r"[rRbBfFuU]{1,2}(?=[\"'])")
+_NEXT_KEYWORD = re.compile(r"\s*[\"']?[A-Za-z_$][\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
+_EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
+_LONGEST_EXPRESSION = 2000
+_WRAPPER = re.compile(
+    r"(?:print|await|return)\b[ \t]*\(?|[A-Za-z_]\w*[ \t]*=[ \t]*(?=(?:await[ \t]+)?[A-Za-z_][\w.\\\-]*\()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall:
+    """Hold one call as written.
+
+    Attributes:
+        name: the name, with its dots.
+        keywords: keyword arguments.
+        positional: arguments without a name.
+        sources: keyword, or index as text -> source text of the value.
+        start: where the name begins.
+        end: behind the closing bracket.
+        repairs: codes of what was mended.
+        closed: whether its last closer was there.
+        literal: False if a value was no literal and is kept as text.
+    """
+
+    name: str
+    keywords: dict[str, Any]
+    positional: tuple[Any, ...]
+    sources: dict[str, str]
+    start: int
+    end: int
+    repairs: tuple[str, ...] = ()
+    closed: bool = True
+    literal: bool = True
+
+
+@dataclass(slots=True)
+class PythonRead:
+    """Hold the calls of one list or line, and where it ends; `problem` says why reading stopped, if it did."""
+
+    calls: list[PythonCall] = field(default_factory=list)
+    end: int = 0
+    problem: str | None = None
+    closed: bool = True
+
+
+class CallReader(ValueReader):
+    """Read calls and Python literals at a moving position."""
+
+    closers = "}])"
+    literals = True  # whether every value so far was a literal
+
+    def note(self, code: str) -> None:
+        """Record a repair; quotes and words of Python are at home here."""
+        if code not in ("single_quotes", "py_literals", "triple_quotes"):
+            super().note(code)
+
+    def value(self, depth: int = 0) -> Any:
+        """Read a literal, or keep an expression as its source text."""
+        if depth > DEPTH:
+            raise self.fail("too_deep")
+        self.space()
+        start = self.pos
+        if (prefix := _PREFIX.match(self.text, start, self.limit)) is not None:
+            self.pos = prefix.end()
+        try:
+            read = self.array(depth, ")") if self.peek() == "(" else super().value(depth)
+            after = self.pos
+            self.space()
+            if self.peek() in ",)]}" or self.at_stop():
+                self.pos = after
+                return read
+        except Unreadable as stop:
+            if stop.problem in ("truncated", "placeholder", "too_deep"):
+                raise
+        self.pos = start
+        return self.expression()
+
+    def at_stop(self) -> bool:
+        """Tell whether a wrapper or a new line of prose follows."""
+        return self.pos < self.limit and self.text[self.pos] in "<`~[" and bool(STOP.match(self.text, self.pos))
+
+    def unseparated(self, before: int, closer: str) -> None:
+        """Leave what follows a value to `value`, which knows expressions; a forgotten comma is mended."""
+        if closer == ")":
+            if STOP.match(self.text, self.pos, self.limit) or STOP.match(self.text, before, self.limit):
+                self.limit = self.pos = before
+                return
+            raise self.fail("bad_json")
+        super().unseparated(before, closer)
+
+    def expression(self) -> Any:
+        """Keep the text up to the next comma or closer of this level; work out arithmetic of numbers."""
+        start = end = self.pos
+        depth = 0
+        for step in _EXPRESSION_STEP.finditer(self.text, start, min(self.limit, start + _LONGEST_EXPRESSION)):
+            char = self.text[step.start()]
+            if char in "([{":
+                depth += 1
+            elif char in ")]}":
+                if depth == 0:
+                    break
+                depth -= 1
+            elif char == "," and depth == 0 and _NEXT_KEYWORD.match(self.text, step.end(), self.limit):
+                break
+            end = step.end()
+        else:
+            raise self.fail("truncated" if end == self.limit else "bad_json")
+        source = self.text[start:end].strip()
+        if not source or source in ("...", "…"):
+            raise self.fail("placeholder")
+        self.pos, self.solid = end, True
+        number = arithmetic(source)
+        self.note("arithmetic" if number is not None else "expression_text")
+        self.literals = self.literals and number is not None
+        return source if number is None else number
+
+    def call(self) -> PythonCall:
+        """Read the call whose name begins here.
+
+        Raises:
+            Unreadable: there is none, or it is cut.
+        """
+        start = self.pos
+        head = CALL.match(self.text, start, self.limit)
+        if head is None:
+            raise self.fail("bad_json")
+        self.repairs, self.closed, self.literals, self.comma = [], True, True, False
+        written = head[0][:-1].strip()
+        name = written.replace("\\", "")
+        if name != written:
+            self.note("invalid_escape")
+        self.pos = head.end()
+        keywords, positional, sources = self.arguments()
+        return PythonCall(
+            name, keywords, tuple(positional), sources, start, self.pos, tuple(self.repairs), self.closed, self.literals
+        )
+
+    def arguments(self) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
+        """Read what stands between the brackets of a call."""
+        keywords: dict[str, Any] = {}
+        positional: list[Any] = []
+        sources: dict[str, str] = {}
+        while not self.ends(")", bool(keywords or positional)):
+            if self.text.startswith("**", self.pos):
+                self.pos += 2
+            name = self.keyword()
+            self.space()
+            start = self.pos
+            value = self.value()
+            sources[name or str(len(positional))] = self.text[start : self.pos].strip()
+            if name:
+                if name in keywords:
+                    self.note("duplicate_keys")
+                keywords[name] = value
+            else:
+                positional.append(value)
+            self.separator(")")
+        return keywords, positional, sources
+
+    def keyword(self) -> str:
+        """Step over `name=` and return the name; "" before a positional argument."""
+        found = _KEYWORD.match(self.text, self.pos, self.limit)
+        if found is None:
+            return ""
+        self.pos = found.end()
+        if found[2] == ":":
+            self.note("colon_keywords")
+        if "\\" in found[1]:
+            self.note("invalid_escape")
+        return found[1].replace("\\", "")
+
+
+def read_calls(text: str, pos: int, limit: int | None = None) -> PythonRead:
+    """Read the calls that begin at `pos`: a list in brackets, or calls with `;`, `,` or line breaks between.
+
+    >>> [(call.name, call.keywords) for call in read_calls("[f(a=1), g.h(b='x')] and so on", 0).calls]
+    [('f', {'a': 1}), ('g.h', {'b': 'x'})]
+    """
+    limit = len(text) if limit is None else limit
+    reader = CallReader(text, pos, limit)
+    found = PythonRead(end=pos)
+    try:
+        reader.space()
+        brackets = 0
+        while reader.peek() == "[":
+            brackets += 1
+            reader.pos += 1
+            reader.space()
+        _members(reader, found, brackets)
+    except Unreadable as stop:
+        found.problem = stop.problem
+        found.end = max(found.end, stop.position) if stop.problem == "truncated" else found.end
+    except RecursionError:
+        found.problem = "too_deep"
+    return found
+
+
+def _members(reader: CallReader, found: PythonRead, brackets: int) -> None:
+    """Read members until the list is closed, or no further call follows."""
+    while True:
+        member = _member(reader, bool(brackets))
+        if member is None:
+            found.problem = None if found.calls else "bad_json"
+            found.closed = not brackets
+            return
+        found.calls.append(member)
+        found.end = reader.pos
+        reader.limit = max(reader.limit, reader.pos)
+        separator = re.compile(r"\s*[,;]*\s*" if brackets else r"[ \t]*(?:[,;]|\r?\n)?\s*").match(
+            reader.text, reader.pos, reader.limit
+        )
+        reader.pos = separator.end() if separator else reader.pos
+        while brackets and reader.peek() == "]":
+            reader.pos += 1
+            found.end = reader.pos
+            brackets -= 1
+            if not brackets:
+                return
+            more = re.compile(r"\s*,?\s*\[?").match(reader.text, reader.pos, reader.limit)
+            if more and more[0].endswith("["):
+                brackets += 1
+            reader.pos = more.end() if more else reader.pos
+
+
+def _member(reader: CallReader, listed: bool) -> PythonCall | None:
+    """Read one call with what may be round it: quotes, back-ticks, print(), an assignment."""
+    start = reader.pos
+    text = reader.text
+    quote = text[start] if listed and start < reader.limit and text[start] in "\"'`" else ""
+    ticks = 0 if quote else len(text[start : start + 3]) - len(text[start : start + 3].lstrip("`"))
+    reader.pos += len(quote) or (ticks if ticks == 1 else 0)
+    opened = 0
+    while (wrap := _WRAPPER.match(text, reader.pos, reader.limit)) is not None and not listed:
+        opened += wrap[0].endswith("(")
+        reader.pos = wrap.end()
+    if CALL.match(text, reader.pos, reader.limit) is None:
+        reader.pos = start
+        return None
+    call = reader.call()
+    closing = re.compile(r"\s*\)" * opened + (re.escape(quote) if quote else "`?")).match(
+        text, reader.pos, reader.limit
+    )
+    if closing is not None:
+        reader.pos = closing.end()
+    if not (quote or ticks):
+        return call
+    repairs = (*call.repairs, "quoted_call" if quote in ("'", '"') else "backticks")
+    return PythonCall(
+        call.name, call.keywords, call.positional, call.sources, start, reader.pos, repairs, call.closed, call.literal
+    )

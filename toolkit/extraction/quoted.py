@@ -1,0 +1,167 @@
+"""Find where a quoted string really ends, and read its escapes.
+
+An unescaped quote inside a string ends it only if what follows is structure: a colon after a key; a comma and the
+next member, a closing bracket, a forgotten comma before a key, or the end after a value.
+
+Not here: objects and arrays (`values`).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+_CLOSED_BY = {
+    '"': r'["]',
+    "'": "[']",
+    "`": "[`]",
+    "“": '[”"“]',
+    "”": '[”"]',
+    "„": '[”“"]',
+    "‘": "[’'‘]",
+    "’": "[’']",
+}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
+_SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'", "_": "_"}
+_RAW = re.compile(r"[\x00-\x1f]")
+_SPACE = re.compile(r"(?:[\s\ufeff\u200b]|//[^\n]*\n|/\*[^*]*\*/|#[^\n\"]*\n)*")
+_MEMBER = re.compile(
+    r"\s*(?:(?:[\"'“‘`]|\\\"|&quot;)[^\"'“”’`\n\\&]{1,64}(?:[\"'”’`]|\\\"|&quot;)\s*[:=]|[A-Za-z_][\w\\]*\s*[:=](?!=))"
+)
+_ITEM = re.compile(r"\s*(?:[\"'“‘`{\[(]|-?\.?\d|[tTfFnN]\w{3,4}\b|[A-Za-z_][\w.]*\()|\s*[\]})]|\s*$")
+_CLOSERS = {"}]": re.compile(r"[}\]\s]+"), "}])": re.compile(r"[}\])\s]+")}
+_AFTER_CLOSERS = {"}]": re.compile(r"[,<`~;|\[✿]|\\n|$"), "}])": re.compile(r"[,<`~;|\[✿\"']|\\n|$")}
+_STOP = re.compile(r"</|<\||<｜|```|\[/|✿|<end|<\w+_call")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Hold one kind of quote: its opening text, a pattern of its closing text, and the repair it means."""
+
+    opening: str
+    closing: re.Pattern[str]
+    repair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedString:
+    """Hold a string that was read, and where it ends."""
+
+    value: str
+    end: int
+    repairs: tuple[str, ...] = ()
+
+
+def _quote(opening: str, closing: str, repair: str | None = None) -> Quote:
+    return Quote(opening, re.compile(rf"\\[\s\S]|{closing}"), repair)
+
+
+_REPAIRS = {"'": "single_quotes", "`": "single_quotes", '"': None}
+_QUOTES = {char: _quote(char, closing, _REPAIRS.get(char, "smart_quotes")) for char, closing in _CLOSED_BY.items()}
+_TRIPLE = {char * 3: Quote(char * 3, re.compile(rf"\\[\s\S]|{char * 3}"), "triple_quotes") for char in "\"'"}
+_ESCAPED = Quote('\\"', re.compile(r'\\\\\\"|\\"'), "escaped_quotes")
+_ENTITIES = {
+    text: Quote(text, re.compile(re.escape(text)), "html_unescape_call")
+    for text in ("&quot;", "&#34;", "&apos;", "&#39;")
+}
+_MARKED = {text: Quote(text, re.compile(re.escape(text)), "") for text in ('<|"|>', "<escape>")}
+
+
+def find_quote(text: str, pos: int) -> Quote | None:
+    """Return the kind of quote that opens at `pos`, or None."""
+    first = text[pos : pos + 1]
+    quote = _QUOTES.get(first)
+    if quote is not None:
+        tripled = text[pos : pos + 3]
+        return _TRIPLE[tripled] if tripled in _TRIPLE and text.find(tripled, pos + 3) > 0 else quote
+    if first == "\\":
+        return _ESCAPED if text.startswith('\\"', pos) else None
+    table = _ENTITIES if first == "&" else _MARKED if first == "<" else {}
+    return next((quote for opening, quote in table.items() if text.startswith(opening, pos)), None)
+
+
+def read_string(
+    text: str, pos: int, limit: int, quote: Quote, *, key: bool = False, closers: str = "}]"
+) -> QuotedString | None:
+    """Read the string that opens at `pos`; None if it does not end before `limit`.
+
+    Args:
+        text: the whole text.
+        pos: where the opening quote stands.
+        limit: where the text is to be taken as ended.
+        quote: what `find_quote` found there.
+        key: whether it is the key of a member.
+        closers: the brackets that may close what it stands in, `}]` or `}])`.
+    """
+    start = pos + len(quote.opening)
+    certain = len(quote.opening) > 1 and quote is not _ESCAPED  # nobody writes these quotes inside a string
+    inner = False
+    for found in quote.closing.finditer(text, start, limit):
+        if found[0][0] == "\\" and quote is not _ESCAPED:
+            continue
+        if found[0].startswith("\\\\"):
+            continue
+        if certain or _closes(text, found.end(), limit, key, closers):
+            raw = text[start : found.start()]
+            repairs = [quote.repair] if quote.repair else []
+            if inner:
+                repairs.append("inner_quotes")
+            return QuotedString(_decode(raw, quote, repairs), found.end(), tuple(repairs))
+        inner = True
+    return None
+
+
+def _closes(text: str, end: int, limit: int, key: bool, closers: str) -> bool:
+    """Tell whether structure follows, so that the quote that ended at `end` is a closing one."""
+    spaced = _SPACE.match(text, end, limit)
+    after = spaced.end() if spaced else end
+    following = text[after] if after < limit else ""
+    if key:
+        return following in ":=" and following != ""
+    if following == "":
+        return True
+    if following == ",":
+        return bool(_MEMBER.match(text, after + 1, limit) or _ITEM.match(text, after + 1, limit))
+    if following in closers:
+        run = _CLOSERS[closers].match(text, after, limit)
+        stop = run.end() if run else after
+        return text[stop - 1].isspace() or _AFTER_CLOSERS[closers].match(text, stop, limit) is not None
+    if following in "+%" and after > end:
+        return True
+    if after > end and _MEMBER.match(text, after, limit):
+        return True
+    return _STOP.match(text, after, limit) is not None or (following in ";`" and not key)
+
+
+def _decode(raw: str, quote: Quote, repairs: list[str]) -> str:
+    """Return what the text between two quotes stands for."""
+    if quote.repair == "html_unescape_call":
+        raw = html.unescape(raw)
+    if quote is _ESCAPED:
+        raw = _unescape(raw, [])
+    if quote in _MARKED.values():
+        return raw
+    if _RAW.search(raw) and quote.repair != "triple_quotes":
+        repairs.append("raw_control_char")
+    return _unescape(raw, repairs) if "\\" in raw else raw
+
+
+def _unescape(raw: str, repairs: list[str]) -> str:
+    def one(found: re.Match[str]) -> str:
+        code = found[1]
+        if code[0] in "ux" and len(code) > 1:
+            return chr(int(code[1:], 16))
+        if code in "_'":
+            repairs.append("invalid_escape")
+        if code in _SIMPLE:
+            return _SIMPLE[code]
+        if code in ("\n", "\r\n"):
+            return ""  # a line that goes on
+        repairs.append("invalid_escape")
+        return found[0]
+
+    read = _ESCAPE.sub(one, raw)
+    if any("\ud800" <= char <= "\udfff" for char in read):  # join surrogate pairs
+        read = read.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return read

@@ -1,0 +1,158 @@
+"""Find which declared tool a written name means: exactly first, then by rules that leave one tool only.
+
+Rules, in order: exact; prefix and suffix taken off (`functions.`, `default_api.`, `:0`, `()`, quotes, `\\_`); same
+letters and digits (case, `_`, `-`, `.` and blanks ignored); same last part of a dotted name.
+
+Not here: reading tools from functions (`toolkit.tools`), arguments (`coerce`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from toolkit.tools import Tool, as_tool
+
+_PREFIX = re.compile(r"^(?:functions?[.:]+|tools?[.:]+|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?::\d+|\(\s*\))$")
+_AROUND = "`'\"*<> \t\r\n,:;()[]{}“”‘’"
+_FOLD = re.compile(r"[\W_]+")
+NAME = re.compile(r"[^\W\d][\w.\-:/]*")
+_CACHE_SIZE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Hold the tool that a written name means, or None and the closest names; `repairs` says how it was found."""
+
+    tool: ToolSpec | None
+    repairs: tuple[str, ...] = ()
+    closest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """Hold what extraction needs to know of one tool."""
+
+    name: str
+    parameters: dict[str, Any]
+    required: tuple[str, ...]
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Return the schema of each parameter."""
+        found = self.parameters.get("properties")
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolIndex:
+    """Look tools up by name.
+
+    Attributes:
+        tools: the declared tools by name.
+        open: no tools were given, so that every name may be one.
+        folded: letters and digits of a name -> the tools that share them.
+        last: letters and digits of the last part of a dotted name -> the tools that share them.
+    """
+
+    tools: dict[str, ToolSpec]
+    open: bool = False
+    folded: dict[str, list[str]] = field(default_factory=dict)
+    last: dict[str, list[str]] = field(default_factory=dict)
+
+    def resolve(self, written: str) -> Resolved:
+        """Return the tool that `written` means.
+
+        >>> index = tool_index([{"name": "math.factorial"}, {"name": "get_weather"}])
+        >>> index.resolve("GetWeather").repairs, index.resolve("math_factorial").tool.name
+        (('name_spelling',), 'math.factorial')
+        """
+        if (exact := self.tools.get(written)) is not None:
+            return Resolved(exact)
+        cleaned = clean(written)
+        if (exact := self.tools.get(cleaned)) is not None:
+            return Resolved(
+                exact, ("name_prefix" if len(cleaned) < len(written.strip(_AROUND)) else "name_decoration",)
+            )
+        for table, key, code in (
+            (self.folded, fold(cleaned), "name_spelling"),
+            (self.folded, fold(written), "name_spelling"),
+            (self.last, fold(re.split(r"[.:/]", cleaned)[-1]), "name_namespace"),
+        ):
+            names = table.get(key, ())
+            if key and len(names) == 1:
+                return Resolved(self.tools[names[0]], (code,))
+        return Resolved(None, (), tuple(get_close_matches(cleaned, self.tools, 3, 0.5)))
+
+    def declared(self, written: str) -> bool:
+        """Tell whether `written` means a declared tool."""
+        return written in self.tools or self.resolve(written).tool is not None
+
+
+def fold(name: str) -> str:
+    """Return only the letters and digits of a name, in lower case."""
+    return _FOLD.sub("", name).casefold()
+
+
+def clean(written: str) -> str:
+    """Return a name without what models put round it.
+
+    >>> clean("functions.get_weather:0"), clean("`find\\\\_book`()")
+    ('get_weather', 'find_book')
+    """
+    name = written.strip(_AROUND).replace("\\", "")
+    while (shorter := _SUFFIX.sub("", _PREFIX.sub("", name)).strip(_AROUND)) != name:
+        name = shorter
+    return name
+
+
+_cache: dict[tuple[int, ...], tuple[list[Any], ToolIndex]] = {}
+
+
+def tool_index(tools: Iterable[Any] | None) -> ToolIndex:
+    """Build the index of `tools`: Tool objects, functions, or dicts in any usual form; None if none are known.
+
+    Raises:
+        ConfigError: something in it is no tool.
+    """
+    if tools is None:
+        return ToolIndex({}, open=True)
+    if isinstance(tools, ToolIndex):
+        return tools
+    given = list(tools)
+    key = tuple(map(id, given))
+    held = _cache.get(key)
+    if held is not None and all(isinstance(tool, Tool) for tool in given):
+        return held[1]  # Tool is frozen; a dict may have changed since
+    specs = [spec for item in given for spec in _specs(item)]
+    index = ToolIndex({spec.name: spec for spec in specs})
+    for name in index.tools:
+        index.folded.setdefault(fold(name), []).append(name)
+        index.last.setdefault(fold(re.split(r"[.:/]", name)[-1]), []).append(name)
+    if len(_cache) >= _CACHE_SIZE:
+        _cache.clear()
+    _cache[key] = (given, index)  # holding the tools keeps their ids from being used again
+    return index
+
+
+def _specs(item: Any) -> list[ToolSpec]:
+    if isinstance(item, Mapping):
+        inner = item.get("function")
+        spec = inner if isinstance(inner, Mapping) else item
+        if isinstance(spec.get("name"), str):
+            parameters = spec.get("parameters") or spec.get("input_schema") or spec.get("inputSchema")
+            return [_spec(spec["name"], parameters)]
+    if not isinstance(item, (Tool, Mapping)) and isinstance(getattr(item, "tools", None), tuple):
+        return [_spec(tool.name, tool.parameters) for tool in item.tools]  # a Toolset
+    tool = as_tool(item)
+    return [_spec(tool.name, tool.parameters)]
+
+
+def _spec(name: str, parameters: Any) -> ToolSpec:
+    schema = dict(parameters) if isinstance(parameters, Mapping) else {}
+    required = schema.get("required")
+    return ToolSpec(name, schema, tuple(required) if isinstance(required, (list, tuple)) else ())

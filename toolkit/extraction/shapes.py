@@ -1,0 +1,126 @@
+"""Find the calls in a decoded value: every spelling of name and arguments that models use.
+
+Not here: whether a name is declared and arguments fit (`settle`), what is an example or a schema (`negatives`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.extraction.drafts import NOTHING, Draft
+from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.resolve import ToolIndex
+from toolkit.extraction.types import Span
+
+NAME_KEYS = (
+    "name", "tool", "tool_name", "function", "function_name", "action", "func", "command", "recipient_name",
+    "toolName", "functionName", "tool_call", "api", "method", "call",
+)  # fmt: skip
+ARGUMENT_KEYS = (
+    "arguments", "parameters", "args", "input", "action_input", "tool_input", "kwargs", "params",
+    "function_arguments", "tool_args", "toolInput", "function_args", "tool_arguments", "tool_parameters",
+)  # fmt: skip
+_TEXT_KEYS = {"action_input", "tool_input", "input"}
+_IGNORED = {"id", "type", "thought", "confidence", "tool_call_id", "reasoning", "index", "call_id"}
+_LISTS = ("tool_calls", "function_calls", "calls", "tools", "functions", "actions", "tool_uses")
+_WRAPPERS = ("function_call", "tool_call", "function", "tool", "action", "call", "tool_use")
+_DEEPEST = 6
+
+
+def drafts_in(
+    value: Any,
+    tools: ToolIndex,
+    span: Span,
+    syntax: str,
+    *,
+    explicit: bool,
+    repairs: tuple[str, ...] = (),
+    depth: int = 0,
+) -> list[Draft]:
+    """Return the drafts that a decoded value holds; none if it is data."""
+    if depth > _DEEPEST:
+        return []
+    inner = {"explicit": explicit, "repairs": repairs, "depth": depth + 1}
+    if isinstance(value, list):
+        return [draft for item in value for draft in drafts_in(item, tools, span, syntax, **inner)]
+    if isinstance(value, str):
+        return _encoded(value, tools, span, syntax, inner) if explicit else []
+    if not isinstance(value, dict):
+        return []
+    named = _named(value, tools, span, syntax, repairs, explicit)
+    if named is not None:
+        return [named]
+    for key in (*_LISTS, *_WRAPPERS):
+        wrapped = value.get(key)
+        if isinstance(wrapped, (dict, list)) and wrapped:
+            found = drafts_in(wrapped, tools, span, syntax, **inner)
+            if found:
+                return found
+    return _single_keys(value, tools, span, syntax, repairs, explicit)
+
+
+def _encoded(value: str, tools: ToolIndex, span: Span, syntax: str, inner: dict[str, Any]) -> list[Draft]:
+    """Read a whole call that was written as a JSON string."""
+    text = value.strip()
+    if not text.startswith(("{", "[", '"')) or inner["depth"] > 3:
+        return []
+    read = read_json(text, 0)
+    if read.problem is not None or text[read.end :].strip():
+        return []
+    inner["repairs"] = (*inner["repairs"], "double_encoded", *read.repairs)
+    return drafts_in(read.value, tools, span, syntax, **inner)
+
+
+def _named(
+    value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
+) -> Draft | None:
+    """Read an object that has a name under one of the usual keys."""
+    keys = [key for key in NAME_KEYS if isinstance(value.get(key), str) and value[key].strip()]
+    if not keys:
+        return None
+    key = next((one for one in keys if tools.declared(value[one])), keys[0])
+    name = value[key]
+    given = [one for one in ARGUMENT_KEYS if one in value and one != key]
+    if given:
+        chosen = next((one for one in given if isinstance(value[one], dict)), given[0])
+        draft = Draft(name, value[chosen], span, syntax, repairs, text_argument=chosen in _TEXT_KEYS)
+        return draft if "description" not in value or not _is_schema(value[chosen]) else _echo(draft)
+    if "description" in value and not tools.declared(name):
+        return None
+    rest = {one: inner for one, inner in value.items() if one != key and one not in _IGNORED}
+    tool = tools.resolve(name).tool
+    if tool is not None and rest and all(one in tool.properties for one in rest):
+        if all(one in rest for one in tool.required):
+            return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"), flat=True)
+    if rest and not explicit:
+        return None
+    if "description" in rest:
+        return _echo(Draft(name, {}, span, syntax, repairs))
+    return Draft(name, NOTHING, span, syntax, repairs)
+
+
+def _echo(draft: Draft) -> Draft:
+    return Draft(draft.name, {}, draft.span, draft.syntax, draft.repairs, doubtful="schema_echo")
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and ("properties" in value or value.get("type") == "object" or not value)
+
+
+def _single_keys(
+    value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
+) -> list[Draft]:
+    """Read `{NAME: ARGS}`: every key is a tool's name."""
+    if not value or len(value) > 64:
+        return []
+    if not all(isinstance(inner, (dict, str, type(None))) for inner in value.values()):
+        return []
+    known = all(tools.declared(key) for key in value)
+    if not known and not (
+        explicit and syntax == "apertus" and all(isinstance(inner, dict) for inner in value.values())
+    ):
+        return []
+    if any(isinstance(inner, str) and inner.strip()[:1] not in ("{", "") for inner in value.values()):
+        return []
+    label = syntax if explicit else "single_key"
+    return [Draft(key, inner, span, label, repairs) for key, inner in value.items()]

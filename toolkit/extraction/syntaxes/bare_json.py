@@ -1,0 +1,123 @@
+"""Read call objects that nothing announces, alone or in a sentence: Ollama leaks, small Llamas, Qwen2.5-Coder.
+
+>>> from toolkit.extraction import extract
+>>> extract('{"name": "f", "arguments": {"a": 1}}', tools=[{"name": "f"}]).calls[0].syntax
+'bare_json'
+>>> extract('{"name": "Orla", "age": 41}', tools=[{"name": "f"}]).status
+'abstained'
+"""
+
+import re
+from dataclasses import replace
+
+from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
+from toolkit.extraction.shapes import drafts_in
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+_NAME_KEY = re.compile(
+    r"(?:name|tool|function|action|func|command|recipient|toolName|functionName|tool_call|tool_calls|function_call)\w{0,5}"
+    r"(?:[\"'”’`]|\\\"|&quot;|&#34;)?\s*:",
+)
+_CALL_AHEAD = re.compile(
+    r"[{\[]\s*[{\[]?\s*[\"'“]?(?:name|tool|tool_name|function|function_name|action)[\"'”]?\s*:\s*[\"'“]([^\"'”\n]+)[\"'”]"
+)
+_EXTRA = re.compile(r"[}\]]+")
+_STRAY = re.compile(
+    r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
+)
+_LOOK = 600
+_BACK = re.compile(r"functools\s*$")
+
+
+@syntax(
+    "bare_json",
+    opener=r"\{(?=\s*(?:[\"'“”‘`}]|\\\"|&quot;|&#34;|/[/*]|[\w$]+\s*:|\{\s*[\"'\w]|[\ufeff\u200b\u200c\u2060]))",
+    labels=("json_list", "single_key", "openai_json", "xlam_v1", "hermes"),
+)
+def read_object(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read one object."""
+    return _read(source, found.start(), "bare_json")
+
+
+@syntax("json_list", opener=r"\[(?=[\s\ufeff\u200b]*\{)", labels=("xlam_list", "single_key", "phi4mini"))
+def read_list(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read one list of objects; `functools` before it is Phi-4-mini's marker."""
+    marker = _BACK.search(source.text, max(0, found.start() - 16), found.start())
+    reading = _read(source, found.start(), "phi4mini" if marker else "json_list", explicit=marker is not None)
+    if reading is None or marker is None or not reading.drafts:
+        return reading
+    drafts = list(reading.drafts)
+    drafts[0] = drafts[0].at((marker.start(), drafts[0].span[1]))
+    return replace(reading, drafts=tuple(drafts), explicit=True)
+
+
+@syntax(
+    "missing_brace", opener=r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])", labels=("bare_json",)
+)
+def read_open(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read an object whose first brace is missing."""
+    at = source.skip(found.start())
+    read = mend(source.text, at, source.limit, opened=False)
+    if read.problem is not None or not read.closed:
+        source.fuel.spend(read.end - at + 64)
+        return None
+    return _taken(source, at, read, "bare_json", explicit=False)
+
+
+def _read(source: Source, start: int, label: str, explicit: bool = False) -> Reading | None:
+    read = read_strict(source.text, start, source.limit)
+    if read is None:
+        if not explicit and not _worth_mending(source, start):
+            source.fuel.spend(64)
+            return None
+        read = mend(source.text, start, source.limit)
+        source.fuel.spend(read.end - start + 64)
+        if read.problem is not None:
+            return _failed(source, start, read, label, explicit)
+    return _taken(source, start, read, label, explicit)
+
+
+def _worth_mending(source: Source, start: int) -> bool:
+    """Tell whether a name key, or a declared name, stands near enough."""
+    if source.fuel.left <= 0:
+        return False
+    window = source.text[start : min(start + _LOOK, source.limit)]
+    return _NAME_KEY.search(window) is not None or any(name in window for name in source.tools.tools)
+
+
+def _taken(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
+    """Take the calls of a value; data is stepped over as text."""
+    end = read.end
+    found = drafts_in(read.value, source.tools, (start, end), label, explicit=explicit, repairs=read.repairs)
+    if not found:
+        if explicit and read.value == []:
+            return Reading(end, (), (Rejected((start, end), label, "empty"),))
+        return Reading(end, text=source.text[start:end], explicit=False, placed=True)
+    codes: tuple[str, ...] = ()
+    if (extra := _EXTRA.match(source.text, end, source.limit)) is not None:
+        end, codes = extra.end(), ("extra_closers",)
+    stray = _STRAY.match(source.text, end, source.limit)
+    if stray is not None and label != "phi4mini":
+        end, label, codes = stray.end(), "hermes", (*codes, "missing_open_tag")
+    drafts = [_relabel(draft, label, codes, read.closed) for draft in found]
+    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
+    return Reading(end, tuple(drafts), explicit=explicit or stray is not None)
+
+
+def _relabel(draft: Draft, label: str, codes: tuple[str, ...], closed: bool) -> Draft:
+    syntax_name = label if label in ("hermes", "phi4mini") else draft.syntax
+    return replace(draft, syntax=syntax_name, repairs=(*draft.repairs, *codes), closed=closed)
+
+
+def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading | None:
+    """Report what began as a call of a declared tool and is cut or broken; anything else is text."""
+    ahead = _CALL_AHEAD.match(source.text, start, source.limit)
+    known = ahead is not None and source.tools.declared(ahead[1])
+    if not (known or explicit):
+        return None
+    problem = read.problem or "bad_json"
+    end = source.limit if problem == "truncated" else max(read.end, start + 1)
+    name = ahead[1] if ahead is not None else None
+    return Reading(end, (), (Rejected((start, end), label, problem, "", name),), explicit=explicit)

@@ -1,0 +1,46 @@
+"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral.
+
+>>> from toolkit.extraction import extract
+>>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+>>> extract("<f>\\n<a>1</a>\\n</f>", tools=[tool]).calls[0].arguments
+{'a': 1}
+"""
+
+import re
+
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
+from toolkit.extraction.parameters import Tags, read_members
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+
+@syntax("cline_xml", opener=r"<[ \t]*(?!/)[^\W\d][\w.\-]*[ \t]*>")
+def read(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read one tool's tag with its parameters."""
+    name = found[0].strip("<> \t")
+    tool = source.tools.resolve(name).tool
+    if tool is None:
+        return None
+    closer = re.compile(rf"\s*</\s*{re.escape(name)}\s*>")
+    if not tool.properties:
+        closing = closer.match(source.text, found.end(), source.limit)
+        if closing is None:
+            return None
+        return Reading(closing.end(), (Draft(name, NOTHING, (found.start(), closing.end()), "cline_xml"),))
+    keys = "|".join(re.escape(key) for key in tool.properties)
+    tags = Tags(
+        re.compile(rf"<[ \t]*(?P<key>{keys})[ \t]*>"),
+        re.compile(rf"</[ \t]*(?:{keys})[ \t]*>"),
+        re.compile(rf"</\s*{re.escape(name)}\s*>"),
+    )
+    members = read_members(source, found.end(), tags, tool)
+    if members.cut:
+        return Reading(source.limit, (), (Rejected((found.start(), source.limit), "cline_xml", "truncated", "", name),))
+    closing = closer.match(source.text, members.end, source.limit)
+    if not members.values and (closing is None or tool.required):
+        return None
+    end = closing.end() if closing else members.end
+    codes = tuple(members.repairs) if closing else (*members.repairs, "missing_close_tag")
+    closed = closing is not None
+    draft = Draft(name, members.values, (found.start(), end), "cline_xml", codes, untyped=True, closed=closed)
+    return Reading(end, (draft,))

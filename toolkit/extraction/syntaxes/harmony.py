@@ -1,0 +1,81 @@
+"""Read `<|channel|>commentary to=functions.NAME<|message|>{…}<|call|>`: gpt-oss.
+
+>>> from toolkit.extraction import extract
+>>> extract('<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>').calls[0].arguments
+{'a': 1}
+>>> extract('<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>').status
+'abstained'
+"""
+
+import re
+
+from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.resolve import clean
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+_HEADER = re.compile(r"(?:<\|start\|>[^<]{0,200})?(?:<\|(?:channel|constrain)\|>[^<]{0,200})*<\|message\|>")
+_RECIPIENT = re.compile(r"\bto=([\w.\-:/]+)")
+_RECIPIENT_BEFORE = re.compile(r"(?:assistant|functions)?\s*to=[\w.\-:/]+\s*$")
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+_END = re.compile(r"\s*<\|(?:call|end|return)\|>")
+_STOP = re.compile(r"<\|(?:call|end|return|start|channel)\|>")
+_SPEAKER = re.compile(r"<\|start\|>\s*([\w.\-]+)")
+_BUILT_IN = re.compile(r"(?:python|browser|container)(?:\.|$)")
+
+
+@syntax("harmony", opener=r"<\|(?:start\|>(?=[^<]{0,200}<\|(?:channel|message))|channel\|>|message\|>)")
+def read(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read one message: a call, a thought or text."""
+    header = _HEADER.match(source.text, found.start(), source.limit)
+    if header is None:
+        return None
+    before = _RECIPIENT_BEFORE.search(source.text, max(0, found.start() - 160), found.start())
+    start = before.start() if before else found.start()
+    head = source.text[start : header.end()]
+    recipient = _RECIPIENT.search(head)
+    channel = _CHANNEL.search(head)
+    speaker = _SPEAKER.match(head)
+    if speaker is not None and not speaker[1].startswith("assistant"):
+        return _plain(source, header.end(), "echo")
+    if recipient is not None and channel is not None and channel[1] == "final":
+        recipient = None
+    if recipient is not None and recipient[1] not in ("assistant", "user", "all"):
+        return _call(source, start, header.end(), recipient[1])
+    return _plain(source, header.end(), channel[1] if channel else "final")
+
+
+def _call(source: Source, start: int, pos: int, recipient: str) -> Reading:
+    """Read a message to a tool."""
+    at = source.skip(pos)
+    if _BUILT_IN.match(recipient) and not source.tools.declared(recipient):
+        reading = _plain(source, pos, "echo")
+        return Reading(reading.end, (), (Rejected((start, reading.end), "harmony", "undeclared", "", recipient),))
+    read = read_json(source.text, at, source.limit)
+    if read.problem is not None:
+        empty = _END.match(source.text, at, source.limit)
+        if empty is not None:
+            return Reading(empty.end(), (Draft(clean(recipient), {}, (start, empty.end()), "harmony"),))
+        stop = source.limit if read.problem == "truncated" else max(read.end, pos)
+        return Reading(stop, (), (Rejected((start, stop), "harmony", read.problem, "", clean(recipient)),))
+    extra = re.compile(r"[}\]]+").match(source.text, read.end, source.limit)
+    stop = extra.end() if extra else read.end
+    repairs = (*read.repairs, "extra_closers") if extra else read.repairs
+    closing = _END.match(source.text, stop, source.limit)
+    end = closing.end() if closing else stop
+    name = recipient if source.tools.declared(recipient) else clean(recipient)
+    draft = Draft(name, read.value, (start, end), "harmony", repairs, closed=read.closed and closing is not None)
+    return Reading(end, (draft,))
+
+
+def _plain(source: Source, pos: int, channel: str) -> Reading:
+    """Read a message to the user, a thought, or an echo of a tool's answer."""
+    stop = source.find(_STOP, pos)
+    inner_end = stop.start() if stop else source.limit
+    closing = _END.match(source.text, inner_end, source.limit)
+    end = closing.end() if closing else inner_end
+    inner = source.text[pos:inner_end]
+    if channel == "analysis":
+        return Reading(end, thinking=inner)
+    return Reading(end, text="" if channel == "echo" else inner)

@@ -1,0 +1,15 @@
+r"""Read `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes 2 and 3, Qwen 2.5 and 3, QwQ, Granite 4, ERNIE 4.5, Falcon 3, Arch, many tunes.
+
+>>> from toolkit.extraction import extract
+>>> [(call.tool_name, call.syntax) for call in extract('<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>').calls]
+[('f', 'hermes')]
+"""
+
+from toolkit.extraction.syntaxes import wrapper
+
+wrapper(
+    "hermes",
+    opener=r"<\s*(?i:tool_call)\s*>(?:\s*<\s*(?i:tool_call)\s*>)*",
+    closer=r"<?\s*/\s*(?i:tool_call)\s*>(?:\s*</tool_call>)*|<\|/?tool_call\|>",
+    labels=("glm45", "glm47", "qwen3_coder", "anthropic_xml", "granite3", "functionary_v31"),
+)

@@ -1,0 +1,64 @@
+"""Read Python-like calls as the answer, `[f(a=1), g(b='x')]` or one a line: Llama 3.2 and 4, ToolACE, BFCL's prompt.
+
+>>> from toolkit.extraction import extract
+>>> [call.arguments for call in extract("[f(a=1), f(a=2)]", tools=[{"name": "f"}]).calls]
+[{'a': 1}, {'a': 2}]
+>>> extract("You call `f(a, b)` with two arguments.", tools=[{"name": "f"}]).status
+'abstained'
+"""
+
+import re
+from dataclasses import replace
+
+from toolkit.extraction.bodies import python_draft
+from toolkit.extraction.drafts import Reading, Source
+from toolkit.extraction.negatives import is_signature
+from toolkit.extraction.python_calls import PythonRead, read_calls
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+_NAME_BEFORE = re.compile(r"[A-Za-z_][\w.\\\-/]*[ \t]?$")
+_FIRST = re.compile(r"\[?\s*\[?\s*[`'\"]?\s*([A-Za-z_][\w.\\\-/:]*?)[ \t]*\(")
+
+
+@syntax("llama_pythonic", opener=r"\[(?=\s*\[?\s*[`'\"]?[A-Za-z_][\w.\\\-/:]*[ \t]*\()", labels=("bfcl_prompt",))
+def read_list(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read a list in brackets."""
+    return python_reading(source, found.start(), "llama_pythonic")
+
+
+@syntax("python_line", opener=r"\((?<=[\w\\ ]\()", labels=("llama_pythonic", "bfcl_prompt"))
+def read_line(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read calls without brackets, from the name before the bracket."""
+    name = _NAME_BEFORE.search(source.text, max(0, found.start() - 128), found.start())
+    if name is None or source.tools.open or not source.tools.declared(name[0].strip().replace("\\", "")):
+        return None
+    return python_reading(source, name.start(), "llama_pythonic")
+
+
+def python_reading(source: Source, start: int, label: str) -> Reading | None:
+    """Read the calls that begin at `start`; None unless each names a declared tool."""
+    first = _FIRST.match(source.text, start, source.limit)
+    name = first[1].replace("\\", "") if first else ""
+    if first is None or source.fuel.left <= 0 or not (source.tools.open or source.tools.declared(name)):
+        return None
+    read = read_calls(source.text, start, source.limit)
+    source.fuel.spend(read.end - start + 64)
+    if read.problem == "truncated":
+        rejected = Rejected((start, source.limit), label, "truncated", "The call was cut.", name)
+        return Reading(source.limit, (), (rejected,), explicit=False)
+    if not read.calls:
+        return None
+    return _drafts(source, start, read, label)
+
+
+def _drafts(source: Source, start: int, read: PythonRead, label: str) -> Reading:
+    """Return drafts of the calls that were read; documentation of a signature is turned down."""
+    drafts = [python_draft(call, label, read.closed) for call in read.calls]
+    for place, call in enumerate(read.calls):
+        tool = source.tools.resolve(call.name).tool
+        if tool is not None and is_signature(call.sources, call.keywords, len(call.positional), tool):
+            drafts[place] = replace(drafts[place], doubtful="signature")
+    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
+    drafts[-1] = drafts[-1].at((drafts[-1].span[0], read.end))
+    return Reading(read.end, tuple(drafts), explicit=False)

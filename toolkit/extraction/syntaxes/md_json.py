@@ -1,0 +1,167 @@
+"""Read calls in a fence of their own, as JSON, Python, YAML or any marked syntax; other fences are code and skipped.
+
+>>> from toolkit.extraction import extract
+>>> extract('Sure:\\n```json\\n{"name": "f", "arguments": {"a": 1}}\\n```', tools=[{"name": "f"}]).calls[0].syntax
+'md_json'
+>>> extract('```python\\nimport f\\nf.f(a=1)\\n```', tools=[{"name": "f"}]).status
+'abstained'
+"""
+
+import re
+from dataclasses import replace
+
+from toolkit.extraction.bodies import read_body
+from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.syntaxes.llama_pythonic import python_reading
+from toolkit.extraction.syntaxes.yamlish import read_yaml
+from toolkit.extraction.types import Rejected
+
+_HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*(?P<language>[\w+.\-]*)[ \t]*(?:\r?\n|(?=[\[{<]))?")
+_JSON = re.compile(
+    r"[\s\ufeff\u200b]*(?:[{\[]\s*(?:[{\[]\s*)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]+\s*:|[\ufeff\u200b])|[\"'](?:name|tool|action)[\"']\s*:)"
+)
+_PYTHON = re.compile(
+    r"\s*(?:#[^\n]*\n\s*)*(?P<call>(?:print\(|(?:await[ \t]+)?[A-Za-z_]\w*[ \t]*=[ \t]*(?:await[ \t]+)?(?=[A-Za-z_])|await[ \t]+)?\[*\s*[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*)[ \t]*\()"
+)
+_MARKED = re.compile(r"\s*(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*:)")
+_LEFT = re.compile(r"\s*(?:#[^\n]*|print\s*\([^\n]*\)|[\]),;`]*)\s*")
+_PYTHON_LANGUAGES = {
+    "",
+    "python",
+    "py",
+    "tool_code",
+    "python3",
+    "text",
+    "txt",
+    "plaintext",
+    "bash",
+    "tool_call",
+    "json",
+    "plain",
+    "code",
+    "function_call",
+    "tool_calls",
+    "output",
+}
+_FENCES = {"```": re.compile(r"\n[ \t]*```+[ \t]*(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*~~~+")}
+
+
+@syntax(
+    "md_json",
+    opener=r"`(?=``)",
+    labels=(
+        "action_json",
+        "gemma3_tool_code",
+        "yamlish",
+        "json_list",
+        "llama_pythonic",
+        "bfcl_prompt",
+        "bare_json",
+        "single_key",
+        "openai_json",
+    ),
+)
+def read_fence(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read a fence of back-ticks."""
+    return _read(source, found.start())
+
+
+@syntax("tilde_fence", opener=r"~(?=~~)", labels=("md_json",))
+def read_tilde(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read a fence of tildes."""
+    return _read(source, found.start())
+
+
+def _read(source: Source, start: int) -> Reading | None:
+    head = _HEAD.match(source.text, start, source.limit)
+    if head is None:
+        return None
+    language, at = head["language"].lower(), head.end()
+    reading = _content(source, start, at, language)
+    if reading is not None:
+        return reading
+    closing = source.find(_FENCES[head["fence"][:3]], at - 1)
+    if closing is None:
+        if language and language not in _PYTHON_LANGUAGES | {"xml", "yaml", "html"}:
+            return Reading(source.limit, text=source.text[start : source.limit], explicit=False, placed=True)
+        return None
+    if _MARKED.match(source.text, at, closing.start()) and language not in ("html", "jinja"):
+        return Reading(closing.end(), inner=(at, closing.start()), explicit=False, placed=True)
+    return Reading(closing.end(), text=source.text[start : closing.end()], explicit=False, placed=True)
+
+
+def _content(source: Source, start: int, at: int, language: str) -> Reading | None:
+    """Read the content as calls; None if it is none."""
+    if _JSON.match(source.text, at, source.limit):
+        return _json(source, start, at)
+    python = _PYTHON.match(source.text, at, source.limit)
+    if python is not None and (language in _PYTHON_LANGUAGES or "[" in python["call"]):
+        return _python(source, start, python, language)
+    if language in ("", "yaml", "yml", "text"):
+        return read_yaml(source, start, at, fenced=True)
+    return None
+
+
+def _json(source: Source, start: int, at: int) -> Reading | None:
+    """Read one or more JSON values."""
+    if source.fuel.left <= 0:
+        return None
+    body = read_body(source, at, "md_json")
+    if body is None:
+        return None
+    source.fuel.spend((body.end - at if body.problem else 0) + 64)
+    end = _fence_end(source, body.end)
+    if not body.drafts:
+        named = re.search(r"\"(?:name|tool|action)\"\s*:\s*\"([^\"]+)\"", source.text[at : at + 300])
+        if body.problem == "truncated" and named and source.tools.declared(named[1]):
+            rejected = Rejected((start, source.limit), "md_json", "truncated", "", named[1])
+            return Reading(source.limit, (), (rejected,), explicit=False)
+        return None
+    left = source.text[body.end : end].strip().strip("`~").strip()
+    if left and not left.startswith(("<", "}", "]", "//", "#")) and source.text.find("```", body.end) >= 0:
+        return None
+    drafts = [_labelled(draft, source.text[at : body.end]) for draft in body.drafts]
+    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
+    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
+    return Reading(end, tuple(drafts), explicit=False)
+
+
+def _labelled(draft: Draft, text: str) -> Draft:
+    codes = tuple(code for code in draft.repairs if code != "fence_removed")
+    if draft.syntax == "md_json" and '"action_input"' in text.replace("“", '"').replace("”", '"'):
+        return replace(draft, syntax="action_json", repairs=codes)
+    return replace(draft, repairs=codes)
+
+
+def _python(source: Source, start: int, found: re.Match[str], language: str) -> Reading | None:
+    """Read Python-like calls that fill the fence; anything but comments and print() beside them is code."""
+    at = found.start("call")
+    if "[" not in found["call"]:
+        at = found.start("name") if "print(" not in found["call"] else found.start("call")
+    name = found["name"].replace("\\", "")
+    if not source.tools.open and not source.tools.declared(name):
+        return None
+    label = "gemma3_tool_code" if language == "tool_code" else "llama_pythonic"
+    reading = python_reading(source, found.start("call") if "[" in found["call"] else at, label)
+    if reading is None or not reading.drafts:
+        return reading
+    closing = source.find(_FENCES["```"], reading.end - 1)
+    inline = source.text.find("```", reading.end, reading.end + 40)
+    stop = closing.start() if closing is not None else inline if inline >= 0 else source.limit
+    end = reading.end
+    while end < stop and (left := _LEFT.match(source.text, end, stop)) is not None and left.end() > end:
+        end = left.end()
+    if end < stop and (closing is not None or language) and source.text[end] != "`":
+        return None
+    fence_end = _fence_end(source, end)
+    drafts = list(reading.drafts)
+    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
+    drafts[-1] = drafts[-1].at((drafts[-1].span[0], fence_end))
+    return replace(reading, drafts=tuple(drafts), end=fence_end)
+
+
+def _fence_end(source: Source, pos: int) -> int:
+    """Return the position behind the closing fence, or `pos` if there is none near."""
+    closing = re.compile(r"\s*(?:```+|~~~+)").match(source.text, pos, source.limit)
+    return closing.end() if closing else pos

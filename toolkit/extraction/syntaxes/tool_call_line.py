@@ -1,0 +1,75 @@
+"""Read a line `TOOL_CALL: NAME {…}`: the airgap prompt and its relatives.
+
+>>> from toolkit.extraction import extract
+>>> [call.arguments for call in extract('I look.\\nTOOL_CALL: f {"a": {"b": 1}}\\nTOOL_CALL: g').calls]
+[{'a': {'b': 1}}, {}]
+"""
+
+import re
+
+from toolkit.extraction.bodies import read_body
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
+from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.python_calls import CALL
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+_NAME = re.compile(r"[ \t]*[`*\"']{0,3}([^\W\d][\w.\-:/\\]*)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
+_ARGUMENTS = re.compile(
+    r"\s*(?:(?:with\s+)?(?:arguments?|args|parameters|input)\s*[:=]\s*)?(?:```\w*\s*|`)?(?=\{|&quot;)", re.IGNORECASE
+)
+_LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
+
+
+@syntax(
+    "tool_call_line",
+    opener=r"\n[ \t]*(?:[*_`]{1,3}|[-*•][ \t]|\d+[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}",
+    labels=("airgap",),
+)
+def read(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read the name and, if there are any, the arguments."""
+    text, start = source.text, found.start() + (1 if found[0].startswith("\n") else 0)
+    at = source.skip(found.end())
+    if text.startswith(("{", "[", "```"), at) or CALL.match(text, at, source.limit):
+        body = read_body(source, at, "tool_call_line")
+        if body is None or body.problem or not body.drafts:
+            return _problem(body.problem if body else None, start, source)
+        body.drafts[0] = body.drafts[0].at((start, body.drafts[0].span[1]))
+        return Reading(body.end, tuple(body.drafts), explicit=False)
+    name = _NAME.match(text, found.end(), source.limit)
+    if name is None:
+        return None
+    opened = _ARGUMENTS.match(text, name.end(), source.limit)
+    if opened is None:
+        return _bare(source, start, name)
+    read = read_json(text, opened.end(), source.limit)
+    if read.problem is not None:
+        return _problem(read.problem, start, source)
+    end = read.end
+    repairs = read.repairs
+    extra = re.compile(r"[}\]]+").match(text, end, source.limit)
+    if extra is not None:
+        end, repairs = extra.end(), (*repairs, "extra_closers")
+    ticks = re.compile(r"\s*```|`").match(text, end, source.limit)
+    end = ticks.end() if ticks else end
+    draft = Draft(name[1], read.value, (start, end), "tool_call_line", repairs, closed=read.closed)
+    return Reading(end, (draft,))
+
+
+def _bare(source: Source, start: int, name: re.Match[str]) -> Reading | None:
+    """Read a name without arguments; it must end its line."""
+    if _LINE_END.match(source.text, name.end(), source.limit) is None:
+        return None
+    if not source.tools.open and not source.tools.declared(name[1]):
+        return None
+    closed = name.end() < source.limit
+    return Reading(name.end(), (Draft(name[1], NOTHING, (start, name.end()), "tool_call_line", closed=closed),))
+
+
+def _problem(problem: str | None, start: int, source: Source) -> Reading | None:
+    """Report arguments that are cut or cannot be read."""
+    if problem is None:
+        return None
+    line_end = source.text.find("\n", start, source.limit)
+    end = source.limit if problem == "truncated" or line_end < 0 else line_end
+    return Reading(end, (), (Rejected((start, end), "tool_call_line", problem),))

@@ -1,0 +1,156 @@
+"""Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls.
+
+>>> from toolkit.extraction import extract
+>>> extract("tool: f\\narguments:\\n  a: 1\\n  b: x y", tools=[{"name": "f"}]).calls[0].arguments
+{'a': 1, 'b': 'x y'}
+"""
+
+import re
+from typing import Any
+
+from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.lenient_json import mend, read_strict
+from toolkit.extraction.shapes import ARGUMENT_KEYS
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+_NAME_LINE = re.compile(
+    r"(?:---\s*\n)?(?:-[ ])?[ \t]*(?:tool|name|function|action|tool_name|function_name)[ \t]*:[ \t]*[\"'`]?([^\W\d][\w.\-:/]*)[\"'`]?[ \t]*(?:\r?\n|$)",
+    re.IGNORECASE,
+)
+_ARGUMENTS_LINE = re.compile(rf"[ \t]*(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*:[ \t]*", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?P<indent>[ \t]*)[\"']?(?P<key>[^\W\d][\w.\-]*)[\"']?[ \t]*:(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
+)
+_ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>[^\n]*)(?:\n|$)")
+_COMMENT = re.compile(r"\s+#[^\"'\n]*$")
+
+
+@syntax(
+    "yamlish",
+    opener=r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|tool_name|function_name|Tool_name)[ \t]*:[ \t]*(?=[\w`\"'])",
+)
+def read(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read one call that begins at the start of a line."""
+    at = found.start() + (1 if found[0].startswith("\n") else 0)
+    return read_yaml(source, at, at)
+
+
+def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Reading | None:
+    """Read calls from `at` on, with `---` or blank lines between; the region begins at `start`."""
+    drafts: list[Draft] = []
+    end = at
+    while True:
+        pos = re.compile(r"\s*(?:---\s*)?").match(source.text, end, source.limit)
+        draft = _one(source, pos.end() if pos else end)
+        if draft is None:
+            break
+        if isinstance(draft, Rejected):
+            return Reading(source.limit, tuple(drafts), (draft,), explicit=False)
+        drafts.append(draft)
+        end = draft.span[1]
+    if not drafts:
+        return None
+    if fenced:
+        closing = re.compile(r"\s*(?:```|~~~)").match(source.text, end, source.limit)
+        if closing is None and source.skip(end) < source.limit:
+            return None
+        end = closing.end() if closing else end
+    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
+    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
+    return Reading(end, tuple(drafts), explicit=False)
+
+
+def _one(source: Source, pos: int) -> Draft | Rejected | None:
+    """Read one call; its name must be declared and its second line must announce arguments."""
+    text, limit = source.text, source.limit
+    head = _NAME_LINE.match(text, pos, limit)
+    if head is None or not (source.tools.open or source.tools.declared(head[1])):
+        return None
+    announced = _ARGUMENTS_LINE.match(text, head.end(), limit)
+    if announced is None:
+        return None
+    if text.startswith("{", announced.end()):
+        read = read_strict(text, announced.end(), limit) or mend(text, announced.end(), limit)
+        if read.problem == "truncated":
+            return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
+        if read.problem is not None:
+            return None
+        return Draft(head[1], read.value, (pos, read.end), "yamlish", read.repairs)
+    if announced.end() < limit and text[announced.end()] not in "\r\n":
+        return None
+    values, end = _block(text, source.skip_line(announced.end()), limit)
+    return Draft(head[1], values, (pos, end), "yamlish", untyped=True)
+
+
+def _block(text: str, pos: int, limit: int) -> tuple[dict[str, Any], int]:
+    """Read indented pairs; a key without a value holds a list or further pairs."""
+    values: dict[str, Any] = {}
+    indent = None
+    end = pos
+    while (pair := _PAIR.match(text, pos, limit)) is not None:
+        depth = len(pair["indent"])
+        if depth == 0 or (indent is not None and depth < indent):
+            break
+        indent = depth if indent is None else indent
+        pos = end = pair.end()
+        written = (pair["value"] or "").strip()
+        if written in ("|", ">", "|-", ">-"):
+            values[pair["key"]], pos = _lines(text, pos, limit, depth)
+        elif written:
+            values[pair["key"]] = _scalar(written)
+        else:
+            values[pair["key"]], pos = _nested(text, pos, limit, depth)
+        end = pos
+    return values, len(text[:end].rstrip("\n")) if end > 0 and text[end - 1 : end] == "\n" else end
+
+
+def _nested(text: str, pos: int, limit: int, depth: int) -> tuple[Any, int]:
+    """Read what stands below a key: list items or deeper pairs."""
+    items: list[Any] = []
+    while (item := _ITEM.match(text, pos, limit)) is not None:
+        items.append(_plain(_scalar(item["value"].strip())))
+        pos = item.end()
+    if items:
+        return items, pos
+    inner: dict[str, Any] = {}
+    while (pair := _PAIR.match(text, pos, limit)) is not None and len(pair["indent"]) > depth:
+        inner[pair["key"]] = _plain(_scalar((pair["value"] or "").strip()))
+        pos = pair.end()
+    return (inner, pos) if inner else ("", pos)
+
+
+def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
+    """Read a block of text below `key: |`."""
+    lines = []
+    while pos < limit:
+        stop = text.find("\n", pos, limit)
+        stop = limit if stop < 0 else stop
+        line = text[pos:stop]
+        if line.strip() and len(line) - len(line.lstrip()) <= depth:
+            break
+        lines.append(line.strip())
+        pos = min(stop + 1, limit)
+    return "\n".join(lines).strip("\n"), pos
+
+
+def _scalar(written: str) -> Any:
+    """Return a value as plain text, or what its quotes or brackets hold."""
+    if written[:1] in "\"'" and written[-1:] == written[:1] and len(written) > 1:
+        read = mend(written, 0, len(written))
+        return _Quoted(read.value) if read.problem is None and isinstance(read.value, str) else written
+    return _COMMENT.sub("", written)
+
+
+def _plain(value: Any) -> Any:
+    """Return a member of a list or map with its own type, since no schema reaches it as text."""
+    if isinstance(value, _Quoted) or not isinstance(value, str):
+        return value
+    read = read_strict(value, 0, len(value))
+    return read.value if read is not None and not value[read.end :].strip() else value
+
+
+class _Quoted(str):
+    """Mark text that had quotes, and therefore is text."""
+
+    __slots__ = ()

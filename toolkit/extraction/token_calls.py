@@ -1,0 +1,118 @@
+"""Read calls between special tokens: name or id, a separator token, arguments, an end token (DeepSeek, Kimi, Step 3).
+
+Not here: the tokens that open each family (`syntaxes`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolkit.extraction.bodies import FENCE, FENCE_END, Body, read_invocation
+from toolkit.extraction.drafts import Draft, Reading, Source, spread
+from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.types import Rejected
+
+_BAR, _GAP = "[｜|]", "[▁_ ]"
+_BEGIN = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}begin{_BAR}>\s*")
+_HEAD = re.compile(
+    rf"(?:function\s*)?(?P<separator><{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)?\s*"
+    r"(?P<name>[^\s<{]{1,200})?"
+)
+_SEPARATOR = re.compile(rf"\s*(?:<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)\s*")
+_LANGUAGE = re.compile(r"json\s*(?=[{\n])")
+_END = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
+_ALL_END = re.compile(rf"\s*<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_BAR}>")
+_INVOKE = re.compile(r"<steptml:invoke\s+name\s*=\s*[\"']?([^\"'>]+)[\"']?>")
+_ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
+
+
+def read_token_calls(source: Source, start: int, pos: int, syntax: str) -> Reading | None:
+    """Read calls from `pos` on; the region begins at `start`."""
+    drafts: list[Draft] = []
+    end = pos
+    while (begin := _BEGIN.match(source.text, end, source.limit)) is not None:
+        body = Body(begin.end())
+        _one(source, begin.end(), syntax, body)
+        if body.problem is not None or not body.drafts:
+            return _failed(source, start, end, body, drafts, syntax)
+        drafts += body.drafts
+        closing = _END.match(source.text, body.end, source.limit)
+        end = closing.end() if closing else body.end
+    closing = _ALL_END.match(source.text, end, source.limit)
+    if closing is not None:
+        end = closing.end()
+    if not drafts:
+        cut = source.skip(end) >= source.limit
+        reason = "truncated" if cut else "empty"
+        return Reading(max(end, pos), (), (Rejected((start, end), syntax, reason),))
+    return Reading(end, spread(drafts, start, end))
+
+
+def _one(source: Source, pos: int, syntax: str, body: Body) -> None:
+    """Read the name and the arguments of one call."""
+    head = _HEAD.match(source.text, pos, source.limit)
+    if head is None:
+        return
+    at = head.end()
+    if (invoke := _INVOKE.match(source.text, source.skip(at), source.limit)) is not None:
+        read_invocation(source, invoke.end(), invoke[1], "step3", body, pos)
+        return
+    separator = _SEPARATOR.match(source.text, at, source.limit)
+    label = syntax
+    if separator is not None and not head["separator"]:
+        at = separator.end()
+        label = "deepseek_v31" if "sep" in separator[0] else "kimi_k2"
+    _arguments(source, pos, at, (head["name"] or "").strip(), label, body)
+
+
+def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
+    """Read arguments, fenced or not."""
+    at, repairs = source.skip(pos), ()
+    if (language := _LANGUAGE.match(source.text, at, source.limit)) is not None:
+        at = source.skip(language.end())
+    fence = FENCE.match(source.text, at, source.limit)
+    at = source.skip(fence.end()) if fence else at
+    if at >= source.limit:
+        body.problem, body.end = "truncated", source.limit
+        return
+    read = read_json(source.text, at, source.limit)
+    body.end, body.problem = read.end, read.problem
+    if read.problem is not None:
+        if source.text.startswith("<", at):  # no arguments at all
+            body.end, body.problem = at, None
+            body.drafts.append(Draft(_tool_name(source, name, {}), {}, (start, at), label))
+        return
+    extra = re.compile(r"[}\]]+").match(source.text, body.end, source.limit)
+    if extra is not None:
+        body.end, repairs = extra.end(), ("extra_closers",)
+    if fence is not None and (closing := FENCE_END.match(source.text, body.end, source.limit)) is not None:
+        body.end = closing.end()
+    found = _tool_name(source, name, read.value)
+    codes = (*read.repairs, *repairs, *(() if found == name else ("name_from_id",)))
+    body.drafts.append(Draft(found, read.value, (start, body.end), label, codes, closed=read.closed))
+
+
+def _tool_name(source: Source, written: str, arguments: object) -> str:
+    """Return the name in an id such as `functions.NAME:0`; a bare counter means the only tool that fits."""
+    if source.tools.open or source.tools.declared(written):
+        return written
+    inner = _ID.match(written)
+    if inner is not None and inner[1]:
+        return inner[1] if source.tools.declared(inner[1]) else written
+    if isinstance(arguments, dict):
+        fitting = [
+            tool.name
+            for tool in source.tools.tools.values()
+            if set(arguments) <= set(tool.properties) and set(tool.required) <= set(arguments)
+        ]
+        if len(fitting) == 1:
+            return fitting[0]
+    return written
+
+
+def _failed(source: Source, start: int, end: int, body: Body, drafts: list[Draft], syntax: str) -> Reading:
+    """Report a call that could not be read; those before it are kept."""
+    reason = body.problem or "bad_json"
+    stop = source.limit if reason == "truncated" else max(body.end, end + 1)
+    rejected = Rejected((end if drafts else start, stop), syntax, reason)
+    return Reading(stop, spread(drafts, start, end), (rejected,))
