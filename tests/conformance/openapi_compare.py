@@ -1,0 +1,329 @@
+"""Compare what an OpenAPI scenario observed with what ours did, by meaning.
+
+As for invokers: ours must be what `openapi_oracle` works out, and each difference needs a row of the table.
+Not here: running (`openapi_scenarios`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import unquote
+
+from invoker_probes import _covers
+from invoker_verdict import Verdict
+from openapi_oracle import (
+    Op,
+    Outcome,
+    body_properties,
+    called,
+    document,
+    misfits,
+    offered,
+    operations,
+    outcome,
+    read_arguments,
+)
+from openapi_scenarios import first_call
+
+OUR_KIND = {
+    "ToolNotFoundException": "unknown",
+    "ToolArgumentsError": "arguments",
+    "ToolInvocationError": "auth",
+    "ConfigError": "server",
+}
+ROW_OF_REFUSAL = {  # what ours refuses before sending -> the row that asks for it
+    "arguments": ("B-W1", "arguments that do not fit are refused before sending"),
+    "auth": ("B-W15", "a missing or unusable credential is an error before sending"),
+    "unknown": ("B-W16", "the allow-list holds at the call"),
+    "server": ("B-W12", "a server that is no http(s) URL is refused"),
+}
+
+
+def compare_openapi(scenario: dict, ours: dict) -> Verdict:
+    """Compare one scenario of kind x_openapi."""
+    verdict, observed = Verdict(), scenario["observed"]
+    _no_secret(scenario.get("credentials"), observed, ours, verdict)
+    spec = document(scenario["spec"])
+    wants_definitions = scenario.get("definitions", True)
+    if (
+        spec is None
+        or (wants_definitions and "definitions" not in ours)
+        or ("definitions" not in observed
+        and wants_definitions)
+    ):
+        verdict.check(
+            "error" in observed and "error" in ours, f"ours: {ours.get('error')}, theirs: {observed.get('error')}"
+        )
+        return verdict
+    allowed = scenario.get("allowed_operations")
+    if wants_definitions:
+        theirs = [entry["function"] for entry in observed["definitions"]]
+        mine = [entry["function"] for entry in ours["definitions"]]
+        _offers([d["name"] for d in theirs], [d["name"] for d in mine], spec, allowed, verdict)
+        _definitions(theirs, mine, spec, verdict)
+    if "payload" in scenario:
+        _call(scenario, spec, observed, ours, verdict)
+    return verdict
+
+
+def _no_secret(secret: str | None, observed: dict, ours: dict, verdict: Verdict) -> None:
+    told = json.dumps({key: value for key, value in ours.items() if key not in ("request", "requests")})
+    if secret and len(secret) > 1:
+        verdict.check(secret not in told, "ours tells the credential")
+        said = json.dumps({key: value for key, value in observed.items() if key not in ("request", "requests")})
+        if secret in said:
+            verdict.on_purpose("B-W15", "no error holds a credential")
+
+
+# ------------------------------------------------------------------ what is offered
+def _offers(theirs: list[str], mine: list[str], spec: dict, allowed: list[str] | None, verdict: Verdict) -> None:
+    ops = {op.name: op for op in operations(spec)}
+    want = [name for name, op in ops.items() if offered(op, allowed)]
+    if not verdict.check(mine == want, f"ours offers {mine}, not {want}"):
+        return
+    for name in [name for name in mine if name not in theirs]:
+        op = ops[name]
+        if allowed and not theirs:
+            verdict.on_purpose("B-W16", "the allow-list knows the names that the model is shown")
+        elif not op.described or not op.own or (op.body is not None and body_properties(spec, op) is None):
+            verdict.on_purpose("B-W14", "every operation is offered")
+        else:
+            verdict.check(False, f"ours offers {name!r}, theirs does not")
+    for name in [name for name in theirs if name not in mine]:
+        held = name in ops and allowed and not offered(ops[name], allowed)
+        if verdict.check(bool(held), f"theirs offers {name!r}, ours does not"):
+            verdict.on_purpose("B-W16", "the allow-list stays in force")
+
+
+def _definitions(theirs: list[dict], mine: list[dict], spec: dict, verdict: Verdict) -> None:
+    found = {definition["name"]: definition for definition in mine}
+    ops = {op.name: op for op in operations(spec)}
+    for definition in theirs:
+        other = found.get(definition["name"])
+        if other is None:
+            continue
+        verdict.check(
+            _same_words(definition["description"], other["description"]), f"description {other['description']!r}"
+        )
+        wanted, given = definition["parameters"], other["parameters"]
+        if not verdict.check(_covers(_unordered(wanted), _unordered(given)), f"{definition['name']} takes {given}"):
+            continue
+        new = given["properties"].keys() - wanted.get("properties", {}).keys()
+        _richer(ops[definition["name"]], new, wanted, given, verdict)
+
+
+def _richer(op: Op, new: Any, wanted: dict, given: dict, verdict: Verdict) -> None:
+    above = {p["name"] for p in op.parameters} - op.own
+    for name in new:
+        meant = name in above or (op.media and "json" not in op.media) or op.body is not None
+        if verdict.check(bool(meant), f"ours has another parameter {name!r}"):
+            verdict.on_purpose("B-W12", "parameters of the path and bodies of every media type are offered")
+    kept = any(given["properties"][name] != schema for name, schema in wanted.get("properties", {}).items())
+    if kept and not new:
+        verdict.on_purpose("B-W12", "defaults, formats, bounds and composed schemas are kept")
+
+
+def _unordered(schema: Any) -> Any:
+    """Bring `required` lists into one order."""
+    if isinstance(schema, dict):
+        return {k: sorted(v) if k == "required" and isinstance(v, list) else _unordered(v) for k, v in schema.items()}
+    return schema
+
+
+def _same_words(theirs: str, mine: str) -> bool:
+    return theirs == mine or (len(theirs) >= 1000 and mine.startswith(theirs[:1000]))
+
+
+# ------------------------------------------------------------------ what is sent
+def _call(scenario: dict, spec: dict, observed: dict, ours: dict, verdict: Verdict) -> None:
+    call = first_call(scenario["payload"])
+    if call is None:
+        verdict.check("error" in observed and "error" in ours, "a payload without a call")
+        return
+    want = outcome(spec, *call, scenario.get("credentials"), scenario.get("allowed_operations"))
+    kind = OUR_KIND.get(ours["error"]["type"], "other") if "error" in ours else "request"
+    if not verdict.check(kind == want.kind, f"ours ended in {kind} ({ours.get('error')}), expected {want.kind}"):
+        return
+    if kind == "request":
+        _check_request(ours["request"], want, verdict)
+    _against(scenario, spec, call, observed.get("error"), observed.get("request"), ours.get("request"), want, verdict)
+    if kind == "request" and "result" in observed:
+        verdict.check(observed["result"] == ours.get("result"), f"result {ours.get('result')}")
+
+
+def _check_request(mine: dict, want: Outcome, verdict: Verdict) -> None:
+    mine, expected = _normal(mine), _normal(want.request)
+    for part in ("method", "url", "params", "headers", "cookies", "json"):
+        if part not in want.loose:
+            same = mine.get(part) == expected.get(part)
+            verdict.check(same, f"our {part} is {mine.get(part)!r}, expected {expected.get(part)!r}")
+
+
+def _normal(request: dict) -> dict:
+    """Bring a request into one form: texts in query and headers, pairs sorted, header names in lower case."""
+    found = dict(request)
+    params = found.get("params") or []
+    pairs = params.items() if isinstance(params, dict) else params
+    flat = [(k, _word(v)) for k, value in pairs for v in (value if isinstance(value, list) else [value])]
+    found["params"] = sorted(flat) or None
+    found["headers"] = {k.lower(): _word(v) for k, v in (found.get("headers") or {}).items()} or None
+    found["cookies"] = {k: _word(v) for k, v in (found.get("cookies") or {}).items()} or None
+    return found
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _against(
+    scenario: dict,
+    spec: dict,
+    call: tuple,
+    error: dict | None,
+    theirs: dict | None,
+    mine: dict | None,
+    want: Outcome,
+    verdict: Verdict,
+) -> None:
+    """Compare refusals and requests with what was observed."""
+    if theirs is None and mine is None:
+        return  # both refused before sending
+    if mine is None:
+        if want.kind == "unknown" and not scenario.get("allowed_operations"):
+            verdict.check(False, "theirs sent a request for an operation that is not there")
+            return
+        verdict.on_purpose(*ROW_OF_REFUSAL[want.kind])
+        return
+    if theirs is None:
+        _only_ours(spec, call, scenario, error or {}, verdict)
+        return
+    _requests(spec, call, scenario, _normal(theirs), _normal(mine), verdict)
+
+
+def _only_ours(spec: dict, call: tuple, scenario: dict, error: dict, verdict: Verdict) -> None:
+    op = called(spec, call[0], scenario.get("allowed_operations"))
+    given = read_arguments(call[1]) or {}
+    falsy = any(not value for value in given.values())
+    if op is not None and op.media and "json" not in op.media:
+        verdict.on_purpose("B-W12", "bodies of every media type are sent")
+    elif falsy and not misfits(spec, op, given):
+        verdict.on_purpose("B-W13", "0, false and empty text are values")
+    elif call[1] in ("", None):
+        verdict.on_purpose("B-W10", "empty arguments mean {}")
+    elif op is not None and op.security and scenario.get("credentials"):
+        verdict.on_purpose("B-W15", "the credential goes with the scheme that the operation asks for")
+    elif op is not None and call[0] in (op.id, op.name) and op.own != {p["name"] for p in op.parameters}:
+        verdict.on_purpose("B-W12", "parameters of the path are known")
+    elif op is not None and not (op.own or op.body):
+        verdict.on_purpose("B-W14", "operations without parameters can be called")
+    else:
+        verdict.check(False, f"theirs refused with {error.get('type')}: {error.get('message')}, ours sent")
+
+
+def _requests(spec: dict, call: tuple, scenario: dict, theirs: dict, mine: dict, verdict: Verdict) -> None:
+    op = called(spec, call[0], scenario.get("allowed_operations"))
+    given = read_arguments(call[1]) or {}
+    verdict.check(theirs["method"] == mine["method"], f"method {mine['method']}")
+    if theirs["url"] != mine["url"]:
+        if unquote(mine["url"]) == unquote(theirs["url"]):
+            verdict.on_purpose("B-W13", "path values are percent-encoded")
+        elif "{" in theirs["url"] or not theirs["url"].startswith("http"):
+            verdict.on_purpose("B-W12", "servers are filled in and made whole")
+        else:
+            verdict.check(False, f"url {mine['url']}, theirs {theirs['url']}")
+    _pairs(dict(given), theirs, mine, verdict)
+    for part in ("headers", "cookies"):
+        _named_values(op, given, part, theirs.get(part) or {}, mine.get(part) or {}, scenario, verdict)
+    _bodies(spec, op, theirs, mine, verdict)
+
+
+def _pairs(given: dict, theirs: dict, mine: dict, verdict: Verdict) -> None:
+    new = set(mine.get("params") or ()) - set(theirs.get("params") or ())
+    gone = set(theirs.get("params") or ()) - set(mine.get("params") or ())
+    verdict.check(not gone, f"query lacks {sorted(gone)}")
+    for name, value in new:
+        if verdict.check(name in given and not given[name], f"query has another {name}={value}"):
+            verdict.on_purpose("B-W13", "0, false and empty text are values")
+
+
+def _named_values(op: Op, given: dict, part: str, theirs: dict, mine: dict, scenario: dict, verdict: Verdict) -> None:
+    place = {"headers": "header", "cookies": "cookie"}[part]
+    declared = {p["name"].lower() if part == "headers" else p["name"] for p in op.parameters if p["in"] == place}
+    for name in mine.keys() - theirs.keys():
+        if name in declared:
+            verdict.on_purpose("B-W13", f"{place} parameters are sent, whatever their value")
+        elif verdict.check(bool(scenario.get("credentials")), f"{part} has another {name!r}"):
+            verdict.on_purpose("B-W15", "the credential is sent where the operation asks for it")
+    for name in theirs.keys() - mine.keys():
+        if verdict.check(not op.security, f"{part} lacks {name!r}"):
+            verdict.on_purpose("B-W13", "an operation that opts out of security gets no credential")
+    for name in theirs.keys() & mine.keys():
+        verdict.check(theirs[name] == mine[name], f"{part}[{name!r}] is {mine[name]!r}")
+
+
+def _bodies(spec: dict, op: Op, theirs: dict, mine: dict, verdict: Verdict) -> None:
+    if theirs.get("json") == mine.get("json"):
+        return
+    properties = body_properties(spec, op) or {}
+    leaked = theirs.get("json") or {}
+    own = {k: v for k, v in leaked.items() if k in properties} if isinstance(leaked, dict) else leaked
+    if verdict.check(own == (mine.get("json") or {}), f"body {mine.get('json')}, theirs {theirs.get('json')}"):
+        verdict.on_purpose("B-W13", "the body holds the body's properties only")
+
+
+# ------------------------------------------------------------------ OpenAPITool
+def compare_openapitool(scenario: dict, ours: dict) -> Verdict:
+    """Compare one scenario of kind x_openapitool."""
+    verdict, observed = Verdict(), scenario["observed"]
+    secret = scenario.get("run_credentials") or scenario.get("credentials")
+    _no_secret(secret, observed, ours, verdict)
+    if "error" in ours or "error" in observed:
+        _raised(scenario, observed, ours, verdict)
+        return verdict
+    spec = document(scenario.get("run_spec") or scenario.get("spec"))
+    _offers(observed["tools_offered"], ours["tools_offered"], spec, scenario.get("allowed_operations"), verdict)
+    theirs, mine = (json.loads(o["service_response"][0]["content"]) for o in (observed, ours))
+    verdict.check(observed["service_response"][0]["role"] == ours["service_response"][0]["role"], "another role")
+    call = next((c for c in map(first_call, scenario.get("model_replies", [])[:1]) if c is not None), None)
+    if call is None:
+        both = "error" in theirs and "error" in mine and "requests" not in ours
+        verdict.check(both, f"a reply without a call gave {mine}, theirs {theirs}")
+        return verdict
+    _answered(scenario, spec, call, (theirs, mine), (observed, ours), verdict)
+    return verdict
+
+
+def _credentials(scenario: dict) -> str | None:
+    """Return the credential that belongs to a run: the one given to it, else the first one."""
+    return scenario.get("run_credentials") or scenario.get("credentials")
+
+
+def _answered(scenario: dict, spec: dict, call: tuple, said: tuple, whole: tuple, verdict: Verdict) -> None:
+    (theirs, mine), (observed, ours) = said, whole
+    want = outcome(spec, *call, _credentials(scenario), scenario.get("allowed_operations"))
+    sent = (ours.get("requests") or [None])[-1]
+    if not verdict.check((sent is not None) == (want.kind == "request"), f"expected {want.kind}, ours said {mine}"):
+        return
+    if sent is not None:
+        _check_request(sent, want, verdict)
+        failed = "send_error" in scenario
+        verdict.check(("error" in mine) == failed, f"ours answered {mine}")
+    else:
+        verdict.check("error" in mine, f"ours answered {mine}")
+    first = (observed.get("requests") or [None])[0]
+    scenario = {**scenario, "credentials": _credentials(scenario)}
+    _against(scenario, spec, call, theirs if "error" in theirs else None, first, sent, want, verdict)
+    if sent is not None and first is not None:
+        verdict.check(theirs == mine or ("error" in theirs and "error" in mine), f"answer {mine}, theirs {theirs}")
+
+
+def _raised(scenario: dict, observed: dict, ours: dict, verdict: Verdict) -> None:
+    if "error" in ours:
+        verdict.check("error" in observed, f"ours raised {ours['error']}, theirs did not")
+        verdict.check(ours["error"]["type"] == "ConfigError", f"ours raised {ours['error']}")
+        return
+    text = isinstance(scenario.get("spec"), str) or isinstance(scenario.get("run_spec"), str)
+    usable = document(scenario.get("run_spec") or scenario.get("spec") or "") is not None
+    if verdict.check(text and usable, f"theirs raised {observed['error']}, ours went on"):
+        verdict.on_purpose("B-W12", "a document given as text is read, as documented")
