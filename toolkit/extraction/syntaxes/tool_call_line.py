@@ -14,7 +14,7 @@ from toolkit.extraction.python_calls import CALL
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
-_NAME = re.compile(r"[ \t]*[`*\"']{0,3}([^\W\d][\w.\-:/\\]*)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
+_NAME = re.compile(r"[ \t]*(?:\r?\n[ \t]*)?[`*\"']{0,3}([^\W\d][\w.\-:/\\]*)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
 _ARGUMENTS = re.compile(
     r"\s*(?:(?:with\s+)?(?:arguments?|args|parameters|input)\s*[:=]\s*)?(?:```\w*\s*|`)?(?=\{|&quot;)", re.IGNORECASE
 )
@@ -57,8 +57,8 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
 
 
 def _bare(source: Source, start: int, name: re.Match[str]) -> Reading | None:
-    """Read a name without arguments; it must end its line."""
-    if _LINE_END.match(source.text, name.end(), source.limit) is None:
+    """Read a name without arguments; it must stand on the marker's line and end it."""
+    if "\n" in name[0] or _LINE_END.match(source.text, name.end(), source.limit) is None:
         return None
     if not source.tools.open and not source.tools.declared(name[1]):
         return None
