@@ -6,7 +6,7 @@
     ContextEditing    blank out old tool results                     Summarization   replace old history by a summary
     HumanApproval     ask a person before a tool runs                PIIRedaction    hide addresses, cards, numbers
     ToolSelection     offer only the tools that fit the question     ToolEmulation   let a model play the tools
-    Planning          give the model a list of things to do          FormatRepair    ask again for a call that can be read
+    Planning          let the model keep a list of things to do      FormatRepair    ask again for a readable call
     FewShot           put fitting examples in front
 
 Not here: how middleware works (`toolkit.agents.middleware`).

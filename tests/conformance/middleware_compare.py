@@ -1,0 +1,153 @@
+"""Do two sets of notes mean the same? Words of the library may differ; what the scenario itself says may not.
+
+Compared are the order of events, what each model call was given, the final messages and state, and the class of
+failure. Not here: whether a difference is meant (`middleware_verdict`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Data = dict[str, Any]
+SCRIPTED = ("ValueError", "KeyError", "RuntimeError", "TypeError", "ToolException")
+LIMITS = ("GraphRecursionError", "ToolCallLimitExceededError", "ModelCallLimitExceededError")
+CRASHES = ("KeyError", "AttributeError", "AssertionError")  # the original falls over instead of saying what is wrong
+COUNTS = {"thread_model_call_count": "thread_model_calls", "thread_tool_call_count": "thread_tool_calls"}
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every string of a scenario's definition."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in ("observed", "description", "name"):
+                yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+def scripted(error: Data | None, scenario: Data) -> bool:
+    """Tell whether an error is one that the scenario itself raises."""
+    if not error or error["type"] not in SCRIPTED:
+        return False
+    text = error["message"].strip("'\"")
+    return text == "script exhausted" or f"{error['type']}:{text}" in set(strings(scenario))
+
+
+def same_error(theirs: Data | None, ours: Data | None, scenario: Data) -> bool:
+    if theirs is None or ours is None:
+        return theirs is ours
+    if scripted(theirs, scenario) or scripted(ours, scenario):
+        same_text = theirs["message"].strip("'\"") == ours["message"].strip("'\"")
+        return theirs["type"] == ours["type"] and same_text
+    if theirs["type"] in CRASHES:
+        return False
+    return (theirs["type"] in LIMITS) == (ours["type"] == "LimitError")
+
+
+class Comparison:
+    """Compare the notes of one scenario."""
+
+    def __init__(self, scenario: Data, theirs: Data, ours: Data) -> None:
+        self.scenario, self.theirs, self.ours = scenario, theirs, ours
+        self.own = set(strings(scenario))
+        self.builtin = any("builtin" in m for m in scenario.get("middlewares", []))
+        taken = (scenario.get("response_format") or {}).get("title")
+        self.free_tools = {taken, "write_todos"} - {None}
+        self.words = {m["content"] for m in self._our_messages() if self._is_wording(m)}
+
+    def _our_messages(self) -> list[Data]:
+        partial = self.ours.get("partial") or {}
+        return self.ours.get("final_messages") or partial.get("final_messages") or []
+
+    def _is_wording(self, m: Data) -> bool:
+        if m["content"] in self.own or m["content"].startswith(("caught:", "fallback:")):
+            return False
+        return m.get("status") == "error" or m.get("name") in self.free_tools or self.builtin
+
+    def differences(self) -> list[str]:
+        """Return which parts differ in meaning."""
+        found = []
+        if not same_error(self.theirs.get("error"), self.ours.get("error"), self.scenario):
+            found.append("error")
+        if self.events(self.theirs) != self.events(self.ours):
+            found.append("events")
+        if not self._same_calls(self.theirs["model_calls"], self.ours["model_calls"]):
+            found.append("model_calls")
+        if not self.same_messages(self.theirs.get("final_messages"), self.ours.get("final_messages")):
+            found.append("final_messages")
+        if self._state(self.theirs) != self._state(self.ours):
+            found.append("final_state")
+        return found
+
+    def events(self, notes: Data) -> list[str]:
+        return sorted(notes["events"]) if self.scenario.get("unordered_events") else notes["events"]
+
+    def _state(self, notes: Data) -> Data:
+        found = {COUNTS.get(k, k): v for k, v in (notes.get("final_state") or {}).items()}
+        for key in COUNTS.values():
+            if isinstance(found.get(key), dict):
+                found[key] = {"*" if name == "__all__" else name: n for name, n in found[key].items()}
+            if self.builtin and not found.get(key):
+                found.pop(key, None)
+        return {k: v for k, v in found.items() if v is not None}
+
+    def same_messages(self, theirs: list[Data] | None, ours: list[Data] | None) -> bool:
+        if theirs is None or ours is None:
+            return theirs is None and ours is None
+        return len(theirs) == len(ours) and all(map(self._same_message, theirs, ours))
+
+    def _same_message(self, theirs: Data, ours: Data) -> bool:
+        free = ours.get("name") in self.free_tools
+        for key in ("type", "tool_calls", "tool_call_id", *(() if free else ("status",))):
+            if theirs.get(key) != ours.get(key):
+                return False
+        if ours["type"] != "tool" and theirs.get("name") != ours.get("name"):
+            return False
+        return self.same_text(text_of(theirs["content"]), ours["content"])
+
+    def same_text(self, theirs: str, ours: str) -> bool:
+        """Tell whether two texts mean the same: equal, or both in the words of their library."""
+        if theirs == ours or theirs.replace("\n", "") == ours.replace("\n", ""):
+            return True
+        if theirs in self.own or theirs.startswith(("caught:", "fallback:")):
+            return False
+        return ours in self.words
+
+    def _same_calls(self, theirs: list[Data], ours: list[Data]) -> bool:
+        return len(theirs) == len(ours) and all(map(self._same_call, theirs, ours))
+
+    def _same_call(self, theirs: Data, ours: Data) -> bool:
+        if any(theirs.get(key) != ours.get(key) for key in ("model", "tools", "settings")):
+            return False
+        if (theirs.get("tool_choice") or "auto") != (ours.get("tool_choice") or "auto"):
+            return False
+        if len(theirs["messages"]) != len(ours["messages"]):
+            return False
+        if theirs["model"] != "model" and self.builtin:  # a prompt of the library's own
+            return True
+        return all(map(self._same_line, theirs["messages"], ours["messages"]))
+
+    def _same_line(self, theirs: str, ours: str) -> bool:
+        (kind, said), (our_kind, our_said) = theirs.split(":", 1), ours.split(":", 1)
+        if kind != our_kind:
+            return False
+        if "...[" in said or "...[" in our_said:  # cut: only the kind is left to compare
+            return True
+        return self.same_text(text_of(said), our_said)
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a content, also where it is a list of text blocks."""
+    if isinstance(content, str) and content.startswith("[{"):
+        try:
+            content = json.loads(content)
+        except ValueError:
+            return content
+    if isinstance(content, list):
+        return "".join(block.get("text", "") for block in content if isinstance(block, dict))
+    return content

@@ -1,0 +1,254 @@
+"""Is a difference meant? General rules, one for each repaired weakness; none knows a scenario's name.
+
+A rule looks for the weakness in the scenario's definition and in what the original did, and then checks that our run
+shows the documented repair. Where the repair has a policy switch (A-W4, A-W18), our run with the switch set back must
+agree with the original, so nothing else differs.
+Not here: how notes are compared (`middleware_compare`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from middleware_compare import Comparison, scripted
+from middleware_world import NAMES, NODE_HOOKS, play, turns_for
+
+Data = dict[str, Any]
+JUMPS = ("end", "model", "tools")
+SWITCHES = {"A-W4": {"on_tool_error": "raise"}, "A-W18": {"hidden_tools": "allow"}}
+
+
+def judge(scenario: Data) -> tuple[str, list[str], str]:
+    """Return the verdict, the rows of the table that a difference is owed to, and what differs."""
+    theirs = scenario["observed"]
+    ours = play(scenario)
+    differences = Comparison(scenario, theirs, ours).differences()
+    if not differences:
+        return "agrees", [], ""
+    for rows in ([], ["A-W4"], ["A-W18"], ["A-W4", "A-W18"]):
+        settings = {key: value for row in rows for key, value in SWITCHES[row].items()}
+        switched = play(scenario, **settings) if rows else ours
+        if rows and not repaired(rows, ours):
+            continue
+        left = Comparison(scenario, theirs, switched).differences()
+        if not left:
+            return "differs on purpose", rows, ", ".join(differences)
+        found = [row for row, rule in RULES.items() if rule(scenario, theirs, switched)]
+        if found:
+            return "differs on purpose", [*found, *rows], ", ".join(differences)
+    return "differs", [], ", ".join(differences)
+
+
+def repaired(rows: list[str], ours: Data) -> bool:
+    """Tell whether our default run answers what failed or was hidden with an error result, and each call once."""
+    messages = (ours.get("final_messages") or (ours.get("partial") or {}).get("final_messages")) or []
+    errors = [m for m in messages if m.get("status") == "error"]
+    return bool(errors) and answered_once(messages) and bool(rows)
+
+
+def answered_once(messages: list[Data]) -> bool:
+    called = Counter(call["id"] for m in messages for call in m.get("tool_calls", []))
+    results = Counter(m["tool_call_id"] for m in messages if m["type"] == "tool")
+    return all(results[known] <= count for known, count in called.items())
+
+
+def prefix(shorter: list[str], longer: list[str]) -> bool:
+    return longer[: len(shorter)] == shorter
+
+
+def hooks_of(scenario: Data) -> list[tuple[str, str, Data, str]]:
+    """Return (middleware, hook, definition, flavour) for every hook of the scenario."""
+    return [
+        (m["name"], hook, given, m.get("flavour", "sync"))
+        for m in scenario.get("middlewares", [])
+        for hook, given in m.get("hooks", {}).items()
+    ]
+
+
+def updates_of(given: Data) -> list[Data]:
+    return [u for u in (*given.get("returns", []), given.get("default")) if isinstance(u, dict)]
+
+
+def refused(ours: Data, *words: str) -> bool:
+    """Tell whether our run ended in a refusal whose text names all the words."""
+    error = ours.get("error") or {}
+    return bool(error.get("refusal")) and all(word in error["message"] for word in words)
+
+
+# ---------------------------------------------------------------------- the rules
+def denied_call_runs_again(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W1: the original answers one call twice after a jump to the tools; we run only calls without a result."""
+    messages = theirs.get("final_messages") or []
+    twice = not answered_once(messages)
+    jumps = any(u.get("jump_to") == "tools" for *_, given, _ in hooks_of(scenario) for u in updates_of(given))
+    kept = [e for e in ours["events"] if e in theirs["events"]] == ours["events"]
+    return twice and jumps and kept and not ours.get("error") and answered_once(ours["final_messages"])
+
+
+def first_hook_jumps_to_model(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W2: the first before_model jumps to the model; the original crashes, we start the chain again."""
+    first = next((h for h in hooks_of(scenario) if h[1] == "before_model"), None)
+    if first is None or (theirs.get("error") or {}).get("type") != "KeyError" or scripted(theirs["error"], scenario):
+        return False
+    jumps = any(u.get("jump_to") == "model" for u in updates_of(first[2])) and "model" in first[2].get(
+        "can_jump_to", ()
+    )
+    again = sum(event.startswith(f"{first[0]}.before_model") for event in ours["events"]) >= 2
+    return jumps and again and prefix(theirs["events"], ours["events"])
+
+
+def bad_jump(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W3: an undeclared or unknown target is lost, obeyed or crashes there; here it is a clear error, or obeyed."""
+    for name, hook, given, _ in hooks_of(scenario):
+        if hook in NODE_HOOKS:
+            declared = given.get("can_jump_to", ())
+            if wrong := [t for t in declared if t not in JUMPS]:
+                return refused(ours, hook_word(hook), repr(wrong[0])) and not ours["events"]
+            bad = [u["jump_to"] for u in updates_of(given) if u.get("jump_to") and u["jump_to"] not in declared]
+            named = any(refused(ours, f"{name}.{hook}", repr(target)) for target in bad)
+            if named and (prefix(ours["events"], theirs["events"]) or theirs.get("error")):
+                return True
+        elif given.get("op") == "extended" and _wrapper_jump(given, theirs, ours):
+            return True
+    return False
+
+
+def hook_word(hook: str) -> str:
+    return "can_jump_to"
+
+
+def _wrapper_jump(given: Data, theirs: Data, ours: Data) -> bool:
+    """Tell whether a wrapper's command jumps, which the original loses where a later stage comes between."""
+    target = ((given.get("command") or {}).get("update") or {}).get("jump_to")
+    if target is None:
+        return False
+    if target not in JUMPS:
+        return refused(ours, repr(target))
+    return target == "end" and not ours.get("error") and prefix(ours["events"][:1], theirs["events"])
+
+
+def undeclared_state_key(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W5: a key that no schema declares vanishes there; here the error names the key and who wrote it."""
+    schemas = [m.get("state_fields", {}) for m in scenario.get("middlewares", [])]
+    declared = {"messages", "jump_to", "structured_response"}.union(scenario.get("agent_state_fields") or (), *schemas)
+    written = [("the run's input", key) for key in scenario["input"]]
+    for name, hook, given, _ in hooks_of(scenario):
+        updates = updates_of(given) if hook in NODE_HOOKS else [command_update(given)]
+        written += [(f"{name}.{hook}", key) for update in updates for key in update]
+    for tool in [t for m in (scenario, *scenario.get("middlewares", [])) for t in m.get("tools", [])]:
+        written += [(tool["name"], key) for key in tool.get("update", {}) if tool.get("impl") == "command"]
+    lost = [(who, key) for who, key in written if key not in declared]
+    return any(refused(ours, who, repr(key)) for who, key in lost) and prefix(ours["events"], theirs["events"])
+
+
+def command_update(given: Data) -> Data:
+    return (given.get("command") or {}).get("update") or given.get("update") or {}
+
+
+def two_writers(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W6: two writers of a plain field in one step crash there; here the last wins: inner before outer, call order."""
+    error = theirs.get("error") or {}
+    if error.get("type") != "InvalidUpdateError" or ours.get("error") or scenario.get("unordered_events") is None:
+        if error.get("type") != "InvalidUpdateError" or ours.get("error"):
+            return False
+    key = error["message"].split("'")[1] if "'" in error["message"] else ""
+    wraps = [command_update(given).get(key) for _, hook, given, _ in hooks_of(scenario) if hook == "wrap_model_call"]
+    tools = {t["name"]: t.get("update", {}).get(key) for t in scenario.get("tools", [])}
+    called = [tools[c["name"]] for m in ours["final_messages"] for c in m.get("tool_calls", []) if tools.get(c["name"])]
+    by_tool_wraps = [g["update"].get(key) for _, hook, g, _ in hooks_of(scenario) if g.get("op") == "command"]
+    last = [v for v in (*[w for w in wraps if w is not None][:1], *called[-1:], *by_tool_wraps[:1]) if v is not None]
+    return (ours.get("final_state") or {}).get(key) in last
+
+
+def request_changed_in_place(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W7: edits of a request leak there; here they fail at once and leave no trace."""
+    ops = [given for *_, given, _ in hooks_of(scenario) if given.get("op", "").startswith(("mutate_", "setattr"))]
+    if not ops:
+        return False
+    sneaky = {given.get("content") for given in ops} - {None}
+    messages = ours.get("final_messages") or (ours.get("partial") or {}).get("final_messages") or []
+    clean = not any(m["content"] in sneaky for m in messages)
+    caught = any("caught:AttributeError" in e for e in ours["events"]) or any(
+        m["content"].startswith("fallback:") for m in messages
+    )
+    return clean and (caught or (ours.get("error") or {}).get("type") == "AttributeError")
+
+
+def same_names(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W8: two middlewares of one class cannot be combined there; here they get numbers."""
+    names = [m.get("name") or NAMES[m["builtin"]] for m in scenario.get("middlewares", [])]
+    refused_there = (theirs.get("error") or {}).get("type") == "AssertionError" and not theirs["events"]
+    return refused_there and len(set(names)) < len(names) and not refused(ours)
+
+
+def wrong_flavour(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W9: sync wrappers work under async here; async-only hooks are refused when a sync run starts."""
+    hooks = hooks_of(scenario)
+    if scenario.get("mode") == "async":
+        late = (theirs.get("error") or {}).get("type") == "NotImplementedError"
+        sync_wraps = any(flavour == "sync" and hook.startswith("wrap_") for _, hook, _, flavour in hooks)
+        return late and sync_wraps and not refused(ours) and prefix(theirs["events"], ours["events"])
+    waiting = [(name, hook) for name, hook, _, flavour in hooks if flavour == "async"]
+    return not ours["events"] and any(refused(ours, name, f"a{hook}") for name, hook in waiting)
+
+
+def bad_wrapper_result(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W11: a wrapper's result of a wrong type, id or number goes unnoticed or crashes late; here it is an error."""
+    for name, hook, given, _ in hooks_of(scenario):
+        tool = hook == "wrap_tool_call" and given["op"] in ("raw", "wrong_id", "command")
+        model = hook == "wrap_model_call" and (given.get("response") or {}).get("as") == "raw"
+        if (tool or model) and refused(ours, f"{name}.{hook}") and agree_so_far(theirs, ours):
+            return True
+    return False
+
+
+def agree_so_far(theirs: Data, ours: Data) -> bool:
+    mine, other = Counter(ours["events"]), Counter(theirs["events"])
+    return prefix(ours["events"], theirs["events"]) or not mine - other or bool(theirs.get("error"))
+
+
+def unreadable_calls(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W12: a turn of unreadable calls ends the run there; here each is answered with the reason and asked again."""
+    wanted = [c["id"] for t in scenario.get("model_turns", []) for c in t.get("invalid_tool_calls", [])]
+    messages = ours.get("final_messages") or (ours.get("partial") or {}).get("final_messages") or []
+    told = Counter(m["tool_call_id"] for m in messages if m["type"] == "tool" and m["status"] == "error")
+    met = [known for known in wanted if told[known] == 1]
+    asked_more = len(ours["model_calls"]) > len(theirs["model_calls"])
+    return bool(met) and asked_more and prefix(theirs["events"][:1], ours["events"])
+
+
+def step_limit(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W14: the original counts every hook as a step and loses everything; we count turns and keep what was done."""
+    if (theirs.get("error") or {}).get("type") != "GraphRecursionError":
+        return False
+    if ours.get("error") is None:
+        return prefix(theirs["events"], ours["events"])
+    ours_limited = ours["error"]["type"] == "LimitError" and bool((ours.get("partial") or {}).get("final_messages"))
+    turns = sum(m["type"] == "ai" for m in (ours.get("partial") or {}).get("final_messages", []))
+    within = turns <= len(scenario["input"].get("messages", [])) + turns_for(scenario)
+    return ours_limited and within and prefix(theirs["events"], ours["events"])
+
+
+def one_name_two_tools(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A-W17: of two tools with one name the last wins there; here that is an error when the agent is built."""
+    tools = [t["name"] for part in (*scenario.get("middlewares", []), scenario) for t in part.get("tools", [])]
+    twice = [name for name, count in Counter(tools).items() if count > 1]
+    return any(refused(ours, repr(name)) for name in twice) and not ours["events"]
+
+
+RULES: dict[str, Callable[[Data, Data, Data], bool]] = {
+    "A-W1": denied_call_runs_again,
+    "A-W2": first_hook_jumps_to_model,
+    "A-W3": bad_jump,
+    "A-W5": undeclared_state_key,
+    "A-W6": two_writers,
+    "A-W7": request_changed_in_place,
+    "A-W8": same_names,
+    "A-W9": wrong_flavour,
+    "A-W11": bad_wrapper_result,
+    "A-W12": unreadable_calls,
+    "A-W14": step_limit,
+    "A-W17": one_name_two_tools,
+}
