@@ -82,6 +82,8 @@ def signature(tool: Tool) -> str:
         optional = "" if name in tool.required else "?"
         default = f" = {as_json(schema['default'])}" if isinstance(schema, Mapping) and "default" in schema else ""
         parts.append(f"{name}{optional}: {type_name(schema)}{default}")
+    if not parts and tool.parameters.get("additionalProperties") is True:
+        parts = ["..."]  # it takes arguments, but nobody said which
     return f"{tool.name}({', '.join(parts)})"
 
 
