@@ -27,6 +27,7 @@ _HOMES = {
     "toolkit.models.scripted": "ScriptedModel",
     "toolkit.models.store": "Store",
     "toolkit.agents.airgap": "AirgapChat",
+    "toolkit.agents.two_mode": "TwoModeAgent",
     "toolkit.agents.agent": "Agent",
     "toolkit.agents.middleware": "AgentMiddleware hook_config",
     "toolkit.agents.decorators": "before_agent before_model after_model after_agent wrap_model_call wrap_tool_call "
@@ -60,6 +61,7 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 if TYPE_CHECKING:
     from toolkit.agents.agent import Agent
     from toolkit.agents.airgap import AirgapChat
+    from toolkit.agents.two_mode import TwoModeAgent
     from toolkit.agents.decorators import (
         after_agent,
         after_model,

@@ -34,8 +34,9 @@ class Base(tk.ChatModel):
 
     name = "base"
 
-    def __init__(self, replies: list[Any]) -> None:
+    def __init__(self, replies: list[Any], more: str | None = None) -> None:
         self.replies = list(replies)
+        self.more = more  # said once the replies are used up; the default mode asks more often than the original
         self.seen: list[dict[str, Any]] = []
 
     def stream(self, messages: Any, *, options: Any = None, **request: Any) -> Iterator[Chunk]:
@@ -46,10 +47,12 @@ class Base(tk.ChatModel):
         return self.stream([tk.ChatMessage.from_user(prompt)], options=options, **request)
 
     def _play(self) -> Iterator[Chunk]:
-        said = self.replies.pop(0)
+        said = self.replies.pop(0) if self.replies or self.more is None else self.more
         if isinstance(said, dict) and (problem := said.get("raise") or said.get("error")):
             raise RuntimeError(problem)
         text = said.get("content", said) if isinstance(said, dict) else said
+        if self.more is not None:  # only the original's rules can meet a reply that is no text
+            text = blocks_text(text)
         yield Chunk(reply=tk.Reply(text))
 
     def fingerprint(self) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def make_tool(spec: Any, log: list[Any]) -> Any:
 
 def run(scenario: Facts, mode: str) -> Facts:
     """Run a scenario and return what can be seen of it, in the format's words."""
-    base, log = Base(scenario.get("replies", ())), []
+    base, log = Base(scenario.get("replies", ()), "That is all." if mode == "default" else None), []
     chat = tk.AirgapChat(base, mode=mode)
     seen: Facts = {}
     if scenario.get("tools") is not None:
@@ -114,11 +117,16 @@ def request_facts(request: Facts, plain: tk.Options) -> Facts:
     return {"messages": messages, "stop": list(options.stop) or None, "kwargs": kwargs}
 
 
+def blocks_text(content: Any) -> str:
+    """Return the text of a content, whether it is text or a list of blocks."""
+    if isinstance(content, list):
+        return "".join(block.get("text", "") if isinstance(block, dict) else str(block) for block in content)
+    return str(content)
+
+
 def meaning(content: Any) -> str:
     """Bring a message's content to a form in which only differences of meaning are left."""
-    if isinstance(content, list):
-        content = "".join(b.get("text", "") if isinstance(b, dict) else str(b) for b in content)
-    text = re.sub(r"(\w+): Error - [^\n]*", r"\1: Error", str(content))
+    text = re.sub(r"(\w+): Error - [^\n]*", r"\1: Error", blocks_text(content))
     return " ".join(text.split())
 
 
@@ -159,6 +167,8 @@ def probe(observed: Facts, mode: str) -> list[str]:
         except KeyError:
             found.append(f"{key}: cannot be judged")
             continue
+        except tk.UserError as error:  # the default mode refuses what is no tool
+            ours = error
         if ours != value:
             found.append(f"{key}: {ours!r}, observed {value!r}")
     return found
@@ -199,42 +209,68 @@ def sends_untouched(method: str, mode: str) -> bool:
     return [m.text for m in base.seen[0]["messages"]] == ["hi"] and len(base.seen) == 1
 
 
-def purposes(scenario: Facts) -> list[str]:
+def touched(scenario: Facts) -> set[str]:
     """Name the rows of the table of weaknesses that this scenario touches, from its data alone."""
     replies = [reply for reply in scenario.get("replies", ()) if isinstance(reply, str)]
     marked = [reply for reply in replies if re.search(r"TOOL_CALL:", reply, re.IGNORECASE)]
     names = [spec.get("name", "") for spec in scenario.get("tools") or () if isinstance(spec, dict)]
-    called = [name for reply in marked for name in re.findall(r"TOOL_CALL:\s*(\S+)", reply, re.IGNORECASE)]
-    roles = [m.get("role") if isinstance(m, dict) else "?" for m in scenario.get("messages", ())]
-    rules = {
-        "C-W1": any(re.search(r"TOOL_CALL:\s*\S+\s*({[^}]*[{'\"]|\[|$)", reply) for reply in marked),
-        "C-W2": bool(set(roles) - {"human", "user"}) or len(roles) != 1 or True,  # one prompt became chat turns
+    called = [name for reply in marked for name in re.findall(r"TOOL_CALL:\s*([^\s{\[]+)", reply, re.IGNORECASE)]
+    rows = {
+        "C-W1": any(not strict(reply) for reply in marked) or len(replies) < len(scenario.get("replies", ())),
+        "C-W2": True,  # every conversation is sent as turns, not as one text
         "C-W3": bool(names),
         "C-W4": any(name not in names for name in called),
         "C-W5": any(not re.fullmatch(r"\w+", name) for name in names),
-        "C-W6": bool(marked) and bool(names),
-        "C-W7": bool(marked) and bool(names),
-        "C-W8": bool(marked) and bool(names),
+        "C-W6": len(marked) > 1 or any(name not in names for name in called),
+        "C-W7": bool(marked and names),
+        "C-W8": bool(marked and names),
         "C-W9": scenario.get("tools") is not None,
         "C-W10": bool(scenario.get("method") or scenario.get("via")),
-        "C-W11": any(not re.search(r"(?m)^TOOL_CALL:", reply) or "```" in reply for reply in marked),
+        "C-W11": any(len(re.findall(r"(?m)^\s*TOOL_CALL:", r)) < r.count("TOOL_CALL:") or "```" in r for r in marked),
         "C-W12": bool(scenario.get("kwargs")),
     }
-    return [row for row, touched in rules.items() if touched]
+    return {row for row, yes in rows.items() if yes}
+
+
+def strict(reply: str) -> bool:
+    """Tell whether the original reads the arguments of every call in a reply."""
+    cut = re.findall(r"TOOL_CALL:\s*\w+\s*({.*?})", reply, re.DOTALL)
+    try:
+        return len(cut) == len(re.findall(r"TOOL_CALL:", reply, re.IGNORECASE)) and all(json.loads(c) or 1 for c in cut)
+    except ValueError:
+        return False
+
+
+# fact -> the rows that can explain why the default mode differs in it
+EXPLAINED_BY = {
+    "error": {"C-W4", "C-W6"},
+    "final": {"C-W1", "C-W4", "C-W5", "C-W6", "C-W10", "C-W11"},
+    "tool_log": {"C-W1", "C-W4", "C-W5", "C-W6", "C-W10", "C-W11"},
+    "model calls": {"C-W1", "C-W4", "C-W5", "C-W6", "C-W10", "C-W11"},
+    "bind_tools_returns_self": {"C-W9"},
+    "call": {"C-W2", "C-W3", "C-W7", "C-W8", "C-W12"},
+}
+PROBES_EXPLAINED_BY = "C-W9, C-W10, C-W12"
 
 
 def judge(scenario: Facts, mode: str) -> tuple[str, list[str]]:
     """Return the verdict on one scenario and what differs."""
     observed = scenario.get("observed", {})
-    if scenario.get("kind") == "probe":
-        found = probe(observed, mode)
-        reason = "C-W9, C-W10, C-W12"
-    else:
-        found = differences(run(scenario, mode), observed)
-        reason = ", ".join(purposes(scenario))
+    is_probe = scenario.get("kind") == "probe"
+    found = probe(observed, mode) if is_probe else differences(run(scenario, mode), observed)
     if not found:
         return "agrees", []
-    return ("differs", found) if mode == "compat" else (f"differs on purpose ({reason})", found)
+    if mode == "compat" or any("cannot be judged" in line for line in found):
+        return "differs", found
+    if is_probe:
+        return f"differs on purpose ({PROBES_EXPLAINED_BY})", found
+    rows = touched(scenario)
+    facts = [re.sub(r" \d+$", "", line.partition(":")[0]) for line in found]
+    reasons = [EXPLAINED_BY.get(fact, set()) & rows for fact in facts]
+    if not all(reasons):
+        return "differs", found
+    named = sorted(set().union(*reasons), key=lambda row: int(row[3:]))
+    return f"differs on purpose ({', '.join(named)})", found
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -25,7 +25,7 @@ class AirgapReply:
     Attributes:
         text: the words for the user.
         calls: every call that was answered, in order.
-        results: the result of each call, in the same order.
+        results: the result of each call, in the same order: what the tool returned, as JSON data, or how it failed.
         replies: each reply of the model.
         extractions: what was read out of each reply; rejected candidates stand there with their reasons.
         prompts: the exact messages of each request.

@@ -9,6 +9,7 @@ Not here: who asks the model and runs the tools (`toolkit.agents.airgap`), how r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -134,6 +135,7 @@ class _Progress:
 
     def keep(self, call: ExtractedCall, result: ToolCallResult) -> None:
         """Put one call and its result on record; the record has the registered name, the history the shown one."""
+        result = result if result.error else replace(result, result=_value(result.result))
         self.history.append(ChatMessage.from_tool(result.result, call.call, result.error))
         name = self.rounds.registered.get(call.tool_name, call.tool_name)
         known = replace(call.call, tool_name=name)
@@ -152,3 +154,11 @@ class _Progress:
             tuple(self.history),
             stopped,
         )
+
+
+def _value(text: Any) -> Any:
+    """Return the value that a tool gave, from the JSON text that carried it."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):  # text that a tool's own handler wrote
+        return text

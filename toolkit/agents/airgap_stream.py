@@ -29,6 +29,7 @@ class Shown:
         self.waiting = ""
         self.shown = ""
         self.held = False
+        self.inside_line = False  # the start of the line was shown already, so it is no call
 
     def take(self, chunk: Chunk) -> str:
         """Take a chunk and return what may be shown now; the last chunk, with the reply, gives the rest."""
@@ -46,20 +47,19 @@ class Shown:
                 break
             else:
                 ready, self.waiting = ready + line + newline, rest
-                if not newline:
-                    break
+                self.inside_line = not newline
         self.shown += ready
         return ready
 
     def _opens(self, line: str) -> bool:
         """Tell whether a line, whole or not, holds the start of a call or a thought."""
-        text = line.lstrip(" \t>*-#").casefold()
+        text = "" if self.inside_line else line.lstrip(" \t>*-#").casefold()
         return any(sign in line for sign in _OPENERS) or any(text.startswith(m) for m in (*self.markers, *self.names))
 
     def _may_open(self, line: str) -> bool:
         """Tell whether a line's end is still open and it may become the start of a call."""
         text = line.lstrip(" \t>*-#").casefold()
-        return any(start.startswith(text) for start in (*self.markers, *self.names))
+        return not self.inside_line and any(start.startswith(text) for start in (*self.markers, *self.names))
 
     def close(self, reply: Reply) -> str:
         """Return the words that were held back, now that the whole reply can be read."""

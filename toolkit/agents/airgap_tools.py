@@ -45,6 +45,7 @@ def writable(tools: Sequence[Tool]) -> tuple[list[Tool], dict[str, str]]:
 
 
 def invoker_of(tools: Sequence[Tool], most: int) -> Any:
+    """Return what runs the tools; a failure is a result."""
     from toolkit.execution.invoker import ToolInvoker
 
     # JSON text keeps a result's type until its block is written; the block is what cuts long ones

@@ -20,7 +20,7 @@ from toolkit.tools import Tool, Toolset, as_tool
 
 # LangChain's and chat servers' words for the four roles
 _ROLES = {"human": "user", "ai": "assistant", "developer": "system", "function": "tool"}
-_OPEN_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+_OPEN_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 @dataclass(frozen=True)

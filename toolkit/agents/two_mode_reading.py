@@ -43,7 +43,7 @@ class Syntax:
     """Say how tool-mode replies are read: the published form first, then what models write instead."""
 
     syntax: str = "action_json"
-    fallbacks: tuple[str, ...] = ("md_json", "bare_json", "hermes", "react")
+    fallbacks: tuple[str, ...] = ("md_json", "json_list", "bare_json", "hermes", "react")
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ def read_actions(reply: Reply, actions: Mapping[str, AnyAction], several: bool =
             return Wanted((), "unknown_action", _unknown(call.tool_name, actions))
         if "duplicate_keys" in call.repairs:
             return Wanted((), "parse_error", "A key stands twice in the JSON, so its meaning is open.")
+        if "missing_closers" in call.repairs and _open_brackets(found.source[slice(*call.span)]) > 1:
+            return Wanted((), "truncated", "The reply was cut off inside the input of the action.")
         try:
             value = actions[call.tool_name].checked(_input(call, actions[call.tool_name]))
         except ToolArgumentsError as error:
@@ -114,6 +116,16 @@ def _input(call: ExtractedCall, action: AnyAction) -> Any:
     if set(call.arguments) == {_INPUT}:
         return call.arguments[_INPUT]
     return call.arguments or MISSING
+
+
+def _open_brackets(text: str) -> int:
+    """Count the brackets that are never closed; those in strings do not count.
+
+    >>> _open_brackets('{"a": {"b": "}"')
+    2
+    """
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+    return sum(bare.count(char) for char in "{[") - sum(bare.count(char) for char in "}]")
 
 
 def _without(found: Extraction, actions: Mapping[str, AnyAction]) -> Wanted:

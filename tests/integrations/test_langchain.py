@@ -1,0 +1,233 @@
+"""AirgapChatOpenAI: a true ChatOpenAI whose documented example runs, on one path however it is called."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import toolkit as tk
+
+pytest.importorskip("langchain_openai")
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool as langchain_tool
+from langchain_openai import ChatOpenAI
+
+from toolkit.integrations.langchain import AirgapChatOpenAI
+
+CALL = 'TOOL_CALL: echo {"text": "hello"}'
+
+
+class EchoTool:
+    name = "echo"
+    description = "Echo back the provided text."
+
+    def invoke(self, args):
+        return args["text"]
+
+
+@langchain_tool
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+def completion(text):
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    return {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
+
+
+def events(text):
+    words = [{"role": "assistant", "content": ""}, *({"content": text[n : n + 3]} for n in range(0, len(text), 3))]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in words]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    lines = [f"data: {json.dumps({**head, 'choices': [choice]})}\n\n" for choice in choices]
+    return "".join([*lines, "data: [DONE]\n\n"])
+
+
+@pytest.fixture
+def server(httpserver):
+    """A server that says the lines of `server.lines` in order and notes what it was asked."""
+    from werkzeug import Response
+
+    def answer(request):
+        httpserver.asked.append(request.get_json())
+        text = httpserver.lines[len(httpserver.asked) - 1]
+        if httpserver.asked[-1].get("stream"):
+            return Response(events(text), mimetype="text/event-stream")
+        return Response(json.dumps(completion(text)), mimetype="application/json")
+
+    httpserver.asked, httpserver.lines = [], []
+    httpserver.expect_request("/v1/chat/completions").respond_with_handler(answer)
+    return httpserver
+
+
+def make(server, **settings):
+    return AirgapChatOpenAI(model="m", temperature=0, base_url=server.url_for("/v1"), api_key="none", **settings)
+
+
+def by_invoke(llm, messages):
+    return llm.invoke(messages)
+
+
+def by_ainvoke(llm, messages):
+    return asyncio.run(llm.ainvoke(messages))
+
+
+def by_stream(llm, messages):
+    total = None
+    for chunk in llm.stream(messages):
+        total = chunk if total is None else total + chunk
+    return total
+
+
+def by_astream(llm, messages):
+    async def gather():
+        return [chunk async for chunk in llm.astream(messages)]
+
+    first, *rest = asyncio.run(gather())
+    for chunk in rest:
+        first = first + chunk
+    return first
+
+
+def by_generate(llm, messages):
+    return llm._generate(messages).generations[0].message
+
+
+@pytest.mark.parametrize("way", [by_invoke, by_ainvoke, by_stream, by_astream, by_generate])
+def test_every_way_runs_the_tools(server, way):
+    server.lines = [f"Let me see.\n{CALL}", "It says hello."]
+    message = way(make(server).bind_tools([EchoTool()]), [SystemMessage("Be brief."), HumanMessage("Use echo.")])
+    assert message.text.replace("Let me see.", "").strip() == "It says hello."
+    assert not message.tool_calls
+    record = message.response_metadata["airgap"]
+    assert [call["tool_name"] for call in record["calls"]] == ["echo"]
+    assert [result["result"] for result in record["results"]] == ["hello"]
+    assert record["raw_texts"] == [f"Let me see.\n{CALL}", "It says hello."]
+    second = json.dumps(server.asked[1]["messages"])
+    assert all(part in second for part in ("Be brief.", "Use echo.", "tool_result"))
+    assert all("tools" not in asked for asked in server.asked)
+
+
+def test_it_is_a_chat_open_ai(server):
+    llm = make(server)
+    bound = llm.bind_tools([multiply])
+    assert isinstance(bound, AirgapChatOpenAI)
+    assert isinstance(bound, ChatOpenAI | BaseChatModel)
+    assert bound is not llm
+    server.lines = ["TOOL_CALL: multiply {}", "no tools here"]
+    assert llm.invoke("hi").text == "TOOL_CALL: multiply {}"
+
+
+def test_langchain_tools_and_messages(server):
+    server.lines = ['TOOL_CALL: multiply {"a": "6", "b": 7}', "42"]
+    history = [
+        HumanMessage("first"),
+        AIMessage("", tool_calls=[{"name": "multiply", "args": {"a": 1, "b": 1}, "id": "x"}]),
+        ToolMessage("1", tool_call_id="x"),
+        AIMessage("It is 1."),
+        HumanMessage("And 6 times 7?"),
+    ]
+    message = make(server).bind_tools([multiply]).invoke(history)
+    assert message.response_metadata["airgap"]["results"][0]["result"] == 42
+    sent = server.asked[0]["messages"]
+    assert [m["role"] for m in sent] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert "multiply(a: integer, b: integer)" in sent[0]["content"]
+    assert 'TOOL_CALL: multiply {"a": 1, "b": 1}' in sent[2]["content"]
+
+
+def test_options_pass_or_are_told(server):
+    server.lines = ["a", "b"]
+    llm = make(server)
+    with pytest.warns(UserWarning, match="drops 'logit_bias'"):
+        bound = llm.bind(temperature=0.5, logit_bias={"1": 1})
+    bound.invoke("hi", stop=["END"])
+    assert server.asked[0]["temperature"] == 0.5
+    assert server.asked[0]["stop"] == ["END"]
+    assert "logit_bias" not in server.asked[0]
+    assert llm.bind() is llm
+
+
+def test_usage_is_the_sum_of_all_requests(server):
+    server.lines = [CALL, "done"]
+    message = make(server).bind_tools([EchoTool()]).invoke("go")
+    assert message.usage_metadata["input_tokens"] == 20
+    assert message.usage_metadata["output_tokens"] == 10
+
+
+def test_it_stands_in_a_chain(server):
+    from langchain_core.output_parsers import StrOutputParser
+    from langchain_core.prompts import ChatPromptTemplate
+
+    server.lines = [CALL, "done"]
+    chain = ChatPromptTemplate.from_messages([("human", "{q}")]) | make(server).bind_tools([EchoTool()])
+    assert (chain | StrOutputParser()).invoke({"q": "go {x}"}) == "done"
+
+
+def test_callbacks_hear_the_shown_words(server):
+    from langchain_core.callbacks import BaseCallbackHandler
+
+    class Listener(BaseCallbackHandler):
+        words = ""
+
+        def on_llm_new_token(self, token, **kwargs):
+            self.words += token
+
+    server.lines = [CALL, "All done."]
+    listener = Listener()
+    list(make(server).bind_tools([EchoTool()]).stream("go", config={"callbacks": [listener]}))
+    assert listener.words == "All done."
+
+
+def test_missing_langchain_says_what_to_install():
+    code = (
+        "import sys; sys.modules['langchain_openai'] = None\n"
+        "from toolkit.errors import UserError\n"
+        "try:\n    import toolkit.integrations.langchain\n"
+        "except UserError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'local-tool-calling[langchain]'" in done.stdout
+
+
+EXAMPLE = """
+from langchain_core.messages import HumanMessage
+from toolkit.integrations.langchain import AirgapChatOpenAI
+
+class EchoTool:
+    name = "echo"
+    description = "Echo back the provided text."
+    def invoke(self, args):
+        return args["text"]
+
+llm = AirgapChatOpenAI(model="gpt-4o-mini", temperature=0).bind_tools([EchoTool()])
+
+# Ask the model; if it emits "TOOL_CALL: echo {...}", the tool will run and a final answer is requested.
+result = llm._generate([HumanMessage(content="Use the echo tool with text='hello' and then answer.")])
+print(result.generations[0].message.content)
+"""
+
+
+def test_the_documented_example_runs_as_printed(server, monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url_for("/v1"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    server.lines = [CALL, "The tool said hello."]
+    exec(compile(EXAMPLE, "example", "exec"), {})
+    assert capsys.readouterr().out == "The tool said hello.\n"
+
+
+@pytest.mark.embedded
+def test_the_documented_example_runs_against_the_embedded_model(monkeypatch, capsys):
+    with tk.load_model("embedded/smollm2-135m", num_ctx=2048, num_predict=64) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.address)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setitem(os.environ, "NO_PROXY", "127.0.0.1")
+        exec(compile(EXAMPLE.replace("temperature=0", "temperature=0, max_tokens=64"), "example", "exec"), {})
+    assert capsys.readouterr().out.strip()
