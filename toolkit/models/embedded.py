@@ -134,6 +134,18 @@ class EmbeddedModel(ChatModel):
             self._ask("/apply-template", {key: body[key] for key in ("messages", "tools") if key in body})["prompt"]
         )
 
+    @property
+    def address(self) -> str:
+        """Return the OpenAI-compatible address of the loaded model, such as `http://127.0.0.1:4101/v1`.
+
+        The model is loaded if it is not, and answers there until `close`.
+        """
+        shared, _ = self._server(self.defaults)
+        try:
+            return f"{shared.server.listening_address}/v1"
+        finally:
+            llama.release(shared)
+
     def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
         import urllib.request
 
