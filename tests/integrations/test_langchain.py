@@ -225,9 +225,9 @@ def test_the_documented_example_runs_as_printed(server, monkeypatch, capsys):
 
 @pytest.mark.embedded
 def test_the_documented_example_runs_against_the_embedded_model(monkeypatch, capsys):
-    with tk.load_model("embedded/smollm2-135m", num_ctx=2048, num_predict=64) as model:
+    with tk.load_model("embedded/smollm2-135m", num_ctx=1024) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.address)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setitem(os.environ, "NO_PROXY", "127.0.0.1")
-        exec(compile(EXAMPLE.replace("temperature=0", "temperature=0, max_tokens=64"), "example", "exec"), {})
+        exec(compile(EXAMPLE, "example", "exec"), {})
     assert capsys.readouterr().out.strip()
