@@ -15,14 +15,16 @@ HEAVY = {
     "tenacity", "ipywidgets", "typer", "tqdm", "griffe",
 }  # fmt: skip
 FLOORS = [
-    {"errors", "messages", "resources"},
-    {"tools", "signatures", "traces", "templates", "schemas"},
+    {"errors", "messages", "resources", "dotted"},
+    {"tools", "signatures", "wiring", "traces", "trace_html", "templates", "schemas"},
     {"extraction", "models", "marketplace"},
     {"protocols", "execution"},
     {"agents"},
     {"evaluation"},
     {"integrations", "lab", "batch", "cli", "__main__"},
 ]
+# a class method that makes tools of a service imports it when called: a door, not a floor
+DOORS = {("tools", "toolkit.execution")}
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 
 
@@ -53,22 +55,27 @@ def modules():
             yield pytest.param(path, parts, id="/".join(parts))
 
 
-@pytest.mark.parametrize(("path", "parts"), modules())
+@pytest.mark.parametrize(("path", "parts"), list(modules()))
 def test_modules_import_only_from_their_floor_or_below(path, parts):
-    """Late imports inside functions count too, but for the surface's own doors."""
+    """Late imports inside functions count too; imports for types only do not."""
     mine = FLOOR[parts[0]]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    tree = ast.parse(path.read_text("utf-8"))
+    typed = [n for n in ast.walk(tree) if isinstance(n, ast.If) and getattr(n.test, "id", "") == "TYPE_CHECKING"]
+    skipped = {id(inner) for node in typed for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
         names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])]
         for name in names if isinstance(node, (ast.Import, ast.ImportFrom)) else []:
-            if name and name.startswith("toolkit."):
+            if name and name.startswith("toolkit.") and (parts[0], ".".join(name.split(".")[:2])) not in DOORS:
                 assert FLOOR[name.split(".")[1]] <= mine, f"{path.name} imports {name} from a floor above"
 
 
-@pytest.mark.parametrize(("path", "parts"), modules())
+@pytest.mark.parametrize(("path", "parts"), list(modules()))
 def test_files_and_functions_stay_small(path, parts):
     text = path.read_text("utf-8")
     assert text.count("\n") <= 400, "split the file"
-    assert text.startswith('"""'), "say what the module is for"
+    assert ast.get_docstring(ast.parse(text)), "say what the module is for"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body[1:] if ast.get_docstring(node) else node.body

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "toolkit.errors": "ToolkitError UserError ConfigError ModelError ModelNotFoundError WeightsError ReplayMissError "
+    "AgentError LimitError UpdateError "
     "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError ToolNotApprovedError "
     "StringConversionError ToolOutputMergeError",
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
@@ -61,7 +62,6 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 if TYPE_CHECKING:
     from toolkit.agents.agent import Agent
     from toolkit.agents.airgap import AirgapChat
-    from toolkit.agents.two_mode import TwoModeAgent
     from toolkit.agents.decorators import (
         after_agent,
         after_model,
@@ -72,8 +72,39 @@ if TYPE_CHECKING:
         wrap_tool_call,
     )
     from toolkit.agents.middleware import AgentMiddleware, hook_config
-    from toolkit.agents.requests import Command, ExtendedModelResponse, ModelRequest, ModelResponse, ToolCallRequest
-    from toolkit.errors import *  # noqa: F403
+    from toolkit.agents.requests import (
+        Command,
+        ExtendedModelResponse,
+        ModelRequest,
+        ModelResponse,
+        ToolCallRequest,
+    )
+    from toolkit.agents.two_mode import TwoModeAgent
+    from toolkit.errors import (
+        AgentError,
+        ConfigError,
+        LimitError,
+        ModelError,
+        ModelNotFoundError,
+        ReplayMissError,
+        StringConversionError,
+        ToolArgumentsError,
+        ToolError,
+        ToolInvocationError,
+        ToolkitError,
+        ToolNotApprovedError,
+        ToolNotFoundException,
+        ToolOutputMergeError,
+        ToolTimeoutError,
+        UpdateError,
+        UserError,
+        WeightsError,
+    )
+    from toolkit.evaluation.asking import ask
+    from toolkit.evaluation.cases import Case, list_cases, load_cases
+    from toolkit.evaluation.recipes import Recipe, load_recipes
+    from toolkit.evaluation.results import Result
+    from toolkit.evaluation.sweep import evaluate
     from toolkit.execution.function_caller import OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker
     from toolkit.execution.openapi import LLMProvider, OpenAPITool

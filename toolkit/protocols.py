@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
+MOST_DISARMS = 3  # rounds of breaking up what still reads as a call
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -104,7 +105,7 @@ class Protocol:
         head = self.system_text(shown, system, tool_choice, arm=arm, parallel=parallel)
         turns = [*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))]
         start = [ChatMessage.from_system(head)] if head else []
-        return start + _merge(self._as_text(message, arm) for message in turns)
+        return start + _merge(self._as_text(message, arm, offered) for message in turns)
 
     def system_text(
         self,
@@ -153,23 +154,38 @@ class Protocol:
             return json.dumps(wire[0] if len(wire) == 1 else wire, ensure_ascii=False)
         return "\n".join(self._fill("call.jinja", {"call": call}).strip() for call in calls)
 
-    def result_text(self, result: ToolCallResult) -> str:
+    def result_text(self, result: ToolCallResult, tools: Iterable[Any] | None = None) -> str:
         """Return one tool result as the model reads it; nothing in it can pass for a call or for its end."""
         values = {
             "name": result.origin.tool_name,
             "id": result.origin.id,
-            "result": templates.neutralise(templates.as_json(result.result), self.markers),
+            "result": self.disarm(templates.as_json(result.result), tools),
             "error": result.error,
         }
         return self._fill("tool_result.jinja", values).strip()
 
-    def _as_text(self, message: ChatMessage, arm: Arm) -> ChatMessage:
+    def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
+        """Return text from a user or a tool in which nothing reads as a call, so that an echo of it is none.
+
+        Markers are broken up by a dot; so is the start of whatever this protocol would still read as a call.
+        """
+        text = templates.neutralise(text, self.markers)
+        for _ in range(MOST_DISARMS):
+            calls = self.extract(text, tools).calls
+            if not calls:
+                return text
+            for call in reversed(calls):
+                start, end = call.span
+                text = text[:start] + "·" + text[start:end].replace("{", "{·").replace("[", "[·") + text[end:]
+        return text.replace("{", "(").replace("[", "(")
+
+    def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         if message.is_from(ChatRole.TOOL):
-            text = "\n".join(self.result_text(result) for result in message.tool_call_results)
+            text = "\n".join(self.result_text(result, tools) for result in message.tool_call_results)
             return ChatMessage.from_user(text, message.meta)
         text = "\n".join(message.texts)
         if message.is_from(ChatRole.USER):
-            return ChatMessage.from_user(templates.neutralise(text, self.markers), message.meta, message.name)
+            return ChatMessage.from_user(self.disarm(text, tools), message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
         return ChatMessage.from_assistant(text, message.meta, message.name)

@@ -56,7 +56,7 @@ def test_a_saved_recipe_names_its_own_protocol_relative_to_itself(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("model = ", "r.toml' is no valid TOML.*line 1"),
+        ("model = ", "r.toml' is no valid TOML: Invalid value"),
         ("arm = 'prompted'", "needs model"),
         ("model = 'x'\nprotocl = 'hermes'", "Did you mean 'protocol'"),
         ("model = 'x'\narm = 'prompt'", "Did you mean 'prompted'"),

@@ -2,10 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.errors import ConfigError, ModelError, ModelNotFoundError, ReplayMissError
+from toolkit.errors import ConfigError, ModelError, ReplayMissError, WeightsError
 from toolkit.evaluation.cases import Case
 from toolkit.models.base import Fault, Reply
 
@@ -143,7 +144,7 @@ def test_results_survive_their_folder(tmp_path):
     result = run(tk.ScriptedModel(LINES))
     result.save(tmp_path / "run")
     loaded = tk.Result.load(tmp_path / "run")
-    assert loaded.table().to_dict("records") == result.table().to_dict("records")
+    pd.testing.assert_frame_equal(loaded.table(), result.table())
     assert loaded.recipes[0].hash == RECIPE.hash
     assert (tmp_path / "run" / "table.csv").is_file()
     assert (tmp_path / "run" / "table.parquet").is_file()
@@ -156,7 +157,7 @@ def test_an_unwritable_folder_is_named(tmp_path):
 
 
 def test_a_model_that_is_not_there_stops_the_run_before_the_first_case():
-    with pytest.raises(ModelNotFoundError):
+    with pytest.raises(WeightsError, match="no-such-model"):
         tk.evaluate(tk.Recipe("embedded/no-such-model"), CASES, progress=False)
 
 
