@@ -143,7 +143,7 @@ def test_wrong_use(store, arguments, error, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"messages": [ChatMessage.from_system("Be good."), "Ho"]}, r"s\[1\]._content\[0\].text: stored 'Hi', asked 'Ho'"),
+        ({"messages": [ChatMessage.from_system("Be good."), "Ho"]}, r"s\[1\]\._content\[0\]\.text: stored 'Hi', asked"),
         ({"messages": "Hi"}, r"messages\[1\].*asked nothing"),
         ({"options": {"temperature": 0.5}}, r"options.temperature: stored 0.0, asked 0.5"),
         ({"options": {"top_k": 4}}, r"options.top_k: stored nothing, asked 4"),
@@ -355,10 +355,10 @@ def test_a_thousand_look_ups_are_quick(store):
 
 
 def _seconds_of_look_ups(stored, messages):
-    started = time.perf_counter()
+    started = time.process_time()  # of this process alone, whatever else runs
     for _ in range(1000):
         stored.chat(messages)
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def test_repr(store):

@@ -40,6 +40,7 @@ class Shared:
 _servers: dict[ServerKey, Shared] = {}
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
+_SECONDS_TO_STOP = 5.0
 
 
 def default_threads() -> int:
@@ -76,7 +77,8 @@ def release(shared: Shared) -> None:
         shared.users -= 1
         if shared.users:
             return
-        _servers.pop(shared.key, None)
+        if _servers.get(shared.key) is shared:
+            del _servers[shared.key]
         shared.server = None  # the destructor unloads
 
 
@@ -122,7 +124,7 @@ class Hold:
     def use(self, key: ServerKey) -> tuple[Shared, float]:
         """Return the server with one use more, for the caller to release, and the seconds spent loading."""
         with self._lock:
-            if self._shared is None or self._shared.key != key:
+            if self._shared is None or self._shared.key != key or _servers.get(key) is not self._shared:
                 old, (self._shared, seconds) = self._shared, acquire(key)
                 if old is not None:
                     release(old)
@@ -166,14 +168,28 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
             _running.discard(left)
             release(shared)
 
-    threading.Thread(target=work, name="llama.cpp", daemon=True).start()
+    thread = threading.Thread(target=work, name="llama.cpp", daemon=True)
+    thread.start()
     try:
         while (piece := _next(found, timeout_s)) is not None:
             if isinstance(piece, Exception):
                 raise ModelError(f"llama.cpp refused the request: {piece}") from None
             yield piece
+    except TimeoutError:
+        left.set()
+        thread.join(_SECONDS_TO_STOP)
+        if thread.is_alive():
+            _abandon(shared)
+        raise
     finally:
         left.set()
+
+
+def _abandon(shared: Shared) -> None:
+    """Let the next request load anew: this server hangs within one token and would hold up all others."""
+    with _registry:
+        if _servers.get(shared.key) is shared:
+            del _servers[shared.key]
 
 
 def _next(found: queue.SimpleQueue[Any], timeout_s: float) -> Any:
@@ -188,9 +204,11 @@ def _stop_all() -> None:
     """Stop what still runs, so that no native thread outlives the interpreter."""
     for left in list(_running):
         left.set()
-    end = time.monotonic() + 5
+    end = time.monotonic() + _SECONDS_TO_STOP
     while _running and time.monotonic() < end:
         time.sleep(0.01)
+    if _running:
+        return  # one hangs: leave it to the end of the process
     with _registry:
         for shared in _servers.values():
             shared.server = None

@@ -9,7 +9,7 @@ Not here: schemas of tools (`toolkit.tools`), and making one from tools (`toolki
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +28,26 @@ def request_schema(schema: Any) -> dict[str, Any] | None:
     if not isinstance(schema, Mapping):
         raise ConfigError(f"schema must be a JSON Schema as a dict, not {schema!r}.")
     _validator(json.dumps(schema, default=str))
+    for low, high in _impossible(schema):
+        raise ConfigError(f"schema allows nothing: {low} is above {high} in {json.dumps(schema, default=str)[:200]}.")
     return dict(schema)
+
+
+def _impossible(schema: Any) -> Iterator[tuple[str, str]]:
+    """Yield pairs of bounds that leave nothing between them; llama.cpp hangs on such lengths."""
+    if isinstance(schema, Mapping):
+        for kind in ("Length", "Items", "Properties"):
+            low, high = schema.get(f"min{kind}"), schema.get(f"max{kind}")
+            if isinstance(low, int) and isinstance(high, int) and low > high:
+                yield f"min{kind} {low}", f"max{kind} {high}"
+    if isinstance(schema, Mapping | list):
+        for inner in schema.values() if isinstance(schema, Mapping) else schema:
+            yield from _impossible(inner)
+
+
+def _refuse(uri: str) -> Any:
+    """Keep validators off the network."""
+    raise ValueError(f"{uri} is not inside the schema")
 
 
 @lru_cache(maxsize=256)  # a sweep sends few schemas many times
@@ -36,7 +55,7 @@ def _validator(schema: str) -> Any:
     import jsonschema_rs
 
     try:
-        return jsonschema_rs.Draft202012Validator(json.loads(schema))
+        return jsonschema_rs.Draft202012Validator(json.loads(schema), retriever=_refuse)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise ConfigError(f"schema is no valid JSON Schema: {getattr(error, 'message', error)}") from None
 
