@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from toolkit.errors import ConfigError
+from toolkit.messages import ToolCall
+from toolkit.models import Chunk, Fault, Options, Reply, ScriptedModel
+from toolkit.models.base import last_reply
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temprature": 1}, "Unknown option 'temprature'. Did you mean 'temperature'"),
+        ({"num_predict": 0}, "num_predict"),
+        ({"num_predict": -1}, "num_predict"),
+        ({"num_ctx": 0}, "num_ctx"),
+        ({"think": "very"}, "think"),
+    ],
+    ids=["unknown", "none to write", "endless", "no window", "level"],
+)
+def test_unusable_options(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Options.of(options)
+
+
+def test_options_are_laid_over_defaults():
+    defaults = Options(num_ctx=4096, temperature=0.5)
+    assert Options.of(None, defaults) is defaults
+    assert Options.of({"temperature": 0.1}, defaults) == Options(num_ctx=4096, temperature=0.1)
+    assert Options.of(Options(seed=2), defaults) == Options(seed=2)
+    assert Options.of(None) == Options()
+
+
+def test_options_as_data():
+    assert Options().to_dict() == {
+        "temperature": 0.0, "seed": 0, "num_ctx": 8192, "num_predict": 512, "timeout_s": 300.0,
+    }  # fmt: skip
+    assert Options(stop="x").to_dict()["stop"] == ["x"]
+    assert Options(think=False).to_dict()["think"] is False
+    assert "timeout_s" not in Options(keep_alive="1h").for_key()
+    assert "keep_alive" not in Options(keep_alive="1h").for_key()
+    assert Options.of(Options(stop=("a", "b"), top_p=0.5).to_dict()) == Options(stop=("a", "b"), top_p=0.5)
+
+
+def test_reply_as_data_and_back():
+    reply = Reply(
+        "x", "y", (ToolCall("f", {"a": 1}, "c"),), "length", "num_ctx", 1, 2, 3, 0.5, 0.1, "m", Fault("parse", "z")
+    )
+    assert Reply.from_dict(reply.to_dict()) == reply
+    assert Reply.from_dict({"text": "x", "unknown_to_this_version": 1}) == Reply("x")
+
+
+def test_repr_is_short_and_html_is_escaped():
+    reply = Reply("<b>" + "x" * 200, prompt_tokens=10, completion_tokens=2, fault=Fault("overflow", "m"))
+    assert len(repr(reply)) < 100
+    assert repr(reply).endswith("stop 10+2 tokens fault=overflow)")
+    assert "<b>" not in reply._repr_html_()
+
+
+def test_a_stream_without_a_reply_is_a_mistake_of_the_back_end():
+    with pytest.raises(RuntimeError, match="ended without a reply"):
+        last_reply(iter([Chunk("x")]))
+
+
+def test_async_stream_left_early_closes_the_stream():
+    model = ScriptedModel(["a\nb\nc"])
+    closed = []
+
+    def stream(messages, **request):
+        try:
+            yield from ScriptedModel.stream(model, messages, **request)
+        finally:
+            closed.append(True)
+
+    model.stream = stream
+
+    async def leave():
+        chunks = model.astream("Hi")
+        async for _ in chunks:
+            break
+        await chunks.aclose()
+
+    asyncio.run(leave())
+    assert closed == [True]
+
+
+def test_empty_conversation():
+    with pytest.raises(ConfigError, match="at least one message"):
+        ScriptedModel(["x"]).chat([])
+
+
+def test_model_is_a_context_and_has_a_short_repr():
+    with ScriptedModel(["x"], name="me") as model:
+        assert repr(model) == "<ScriptedModel me>"
+        model.check()
