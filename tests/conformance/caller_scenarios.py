@@ -100,7 +100,8 @@ def compare_caller(scenario: dict, ours: dict) -> Verdict:
     calls = [call for message in scenario["messages"] for call in asked(message) or ()]
     replies = [reply(call, scenario["functions"]) for call in calls]
     given = len(scenario["messages"])
-    _check_ours(ours, replies, given, verdict)
+    key = "function_replies" if any(asked(m) is not None for m in scenario["messages"]) else "assistant_replies"
+    _check_ours(ours, key, replies, given, verdict)
     if verdict.differ:
         return verdict
     if "error" in observed:
@@ -123,8 +124,7 @@ def compare_caller(scenario: dict, ours: dict) -> Verdict:
     return verdict
 
 
-def _check_ours(ours: dict, replies: list, given: int, verdict: Verdict) -> None:
-    key = "function_replies" if replies else "assistant_replies"
+def _check_ours(ours: dict, key: str, replies: list, given: int, verdict: Verdict) -> None:
     verdict.check(ours["output_key"] == [key], f"our output is {ours['output_key']}, not {key}")
     verdict.check(not ours["input_list_mutated"], "ours changed the given list")
     added = ours["messages"][given:]

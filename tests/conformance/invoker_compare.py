@@ -194,7 +194,9 @@ def _outcomes(scenario: dict, observed: dict, ours: dict, expected: Expected, ve
 def _errors(scenario: dict, observed: dict, ours: dict, expected: Expected, verdict: Verdict) -> None:
     theirs, mine = observed.get("error"), ours.get("error")
     if theirs is None:
-        if verdict.check(mine["type"] == "ToolArgumentsError", f"ours raised {mine['type']}, theirs went on"):
+        if mine["type"] == "StringConversionError":
+            verdict.on_purpose("B-W5", "a handler that fails is a StringConversionError, not passed over")
+        elif verdict.check(mine["type"] == "ToolArgumentsError", f"ours raised {mine['type']}, theirs went on"):
             verdict.on_purpose("B-W1", "arguments that do not fit are refused before the call")
         return
     kind = theirs["type"]
@@ -218,6 +220,8 @@ def _errors(scenario: dict, observed: dict, ours: dict, expected: Expected, verd
         verdict.on_purpose("B-W1", "arguments that do not fit are refused before the call")
     elif kind == "ToolOutputMergeError" and mine["type"] == theirs.get("cause"):
         verdict.on_purpose("B-W5", "a failed conversion is a StringConversionError")
+    elif kind not in OURS_FOR.values() and mine["type"] in ("StringConversionError", "ToolOutputMergeError"):
+        verdict.on_purpose("B-W5", f"{mine['type']} in place of {kind}")
     elif mine["type"] == "ToolNotFoundException" and any(f.kind == "arguments" for f in expected.fates):
         verdict.on_purpose("B-W1", "refused calls are found before anything runs")
     else:
@@ -228,7 +232,9 @@ def _results(scenario: dict, theirs: dict, mine: dict, fate: Fate, index: int, v
     if theirs["error"] and mine["error"]:
         _failures(theirs["result"], fate, verdict)
     elif mine["error"]:
-        if verdict.check(fate.kind == "arguments", f"ours failed ({fate.kind}), theirs did not"):
+        if fate.kind == "conversion":
+            verdict.on_purpose("B-W5", "a handler that fails is a StringConversionError, not passed over")
+        elif verdict.check(fate.kind == "arguments", f"ours failed ({fate.kind}), theirs did not"):
             verdict.on_purpose("B-W1", "arguments that do not fit are refused before the call")
     elif theirs["error"]:
         if verdict.check(_their_kind(theirs["result"]) == "conversion", "theirs failed, ours did not"):

@@ -151,10 +151,8 @@ def _fate(call: dict, specs: dict, state: dict, quote: bool, events: list[str]) 
             keywords[parameter] = state[key]
     parameters = _signature(spec) or {}
     for name, parameter in parameters.items():
-        if (
-            name in keywords
-            or (parameter.annotation is not inspect.Parameter.empty
-            and "State" in str(parameter.annotation))
+        if name in keywords or (
+            parameter.annotation is not inspect.Parameter.empty and "State" in str(parameter.annotation)
         ):
             continue
         if parameter.default is inspect.Parameter.empty:

@@ -17,14 +17,16 @@ from openapi_oracle import (
     Outcome,
     body_properties,
     called,
+    clashes,
     document,
     misfits,
+    normal_name,
     offered,
     operations,
     outcome,
     read_arguments,
 )
-from openapi_scenarios import first_call
+from openapi_scenarios import call_of_reply, first_call
 
 OUR_KIND = {
     "ToolNotFoundException": "unknown",
@@ -46,17 +48,15 @@ def compare_openapi(scenario: dict, ours: dict) -> Verdict:
     _no_secret(scenario.get("credentials"), observed, ours, verdict)
     spec = document(scenario["spec"])
     wants_definitions = scenario.get("definitions", True)
-    if (
-        spec is None
-        or (wants_definitions and "definitions" not in ours)
-        or ("definitions" not in observed
-        and wants_definitions)
-    ):
+    unloaded = any("definitions" not in seen for seen in (observed, ours)) and wants_definitions
+    if spec is None or (unloaded and not _strange_list(spec, scenario)):
         verdict.check(
             "error" in observed and "error" in ours, f"ours: {ours.get('error')}, theirs: {observed.get('error')}"
         )
         return verdict
     allowed = scenario.get("allowed_operations")
+    if _names_nothing_known(spec, allowed, observed, ours, verdict):
+        return verdict
     if wants_definitions:
         theirs = [entry["function"] for entry in observed["definitions"]]
         mine = [entry["function"] for entry in ours["definitions"]]
@@ -65,6 +65,22 @@ def compare_openapi(scenario: dict, ours: dict) -> Verdict:
     if "payload" in scenario:
         _call(scenario, spec, observed, ours, verdict)
     return verdict
+
+
+def _strange_list(spec: dict | None, scenario: dict) -> list[str]:
+    """Return the names on an allow-list that the document lacks."""
+    allowed = scenario.get("allowed_operations") or ()
+    return [] if spec is None else [a for a in allowed if not any(offered(op, [a]) for op in operations(spec))]
+
+
+def _names_nothing_known(spec: dict, allowed: Any, observed: dict, ours: dict, verdict: Verdict) -> bool:
+    """Explain an allow-list that ours refuses, since the document has no such operation."""
+    strange = _strange_list(spec, {"allowed_operations": allowed})
+    if strange and ours.get("error", {}).get("type") == "ConfigError":
+        verdict.check(all(repr(name) in ours["error"]["message"] for name in strange[:1]), "ours does not name it")
+        verdict.on_purpose("B-W16", "an allow-list that names what is not there is an error")
+        return True
+    return False
 
 
 def _no_secret(secret: str | None, observed: dict, ours: dict, verdict: Verdict) -> None:
@@ -82,7 +98,9 @@ def _offers(theirs: list[str], mine: list[str], spec: dict, allowed: list[str] |
     want = [name for name, op in ops.items() if offered(op, allowed)]
     if not verdict.check(mine == want, f"ours offers {mine}, not {want}"):
         return
-    for name in [name for name in mine if name not in theirs]:
+    if len(set(theirs)) < len(theirs):
+        verdict.on_purpose("B-W12", "operations of one normalised name are told apart")
+    for name in [name for name in mine if name not in theirs and name != f"{normal_name(ops[name].id)}_2"]:
         op = ops[name]
         if allowed and not theirs:
             verdict.on_purpose("B-W16", "the allow-list knows the names that the model is shown")
@@ -91,7 +109,7 @@ def _offers(theirs: list[str], mine: list[str], spec: dict, allowed: list[str] |
         else:
             verdict.check(False, f"ours offers {name!r}, theirs does not")
     for name in [name for name in theirs if name not in mine]:
-        held = name in ops and allowed and not offered(ops[name], allowed)
+        held = name in ops and allowed is not None and not offered(ops[name], allowed)
         if verdict.check(bool(held), f"theirs offers {name!r}, ours does not"):
             verdict.on_purpose("B-W16", "the allow-list stays in force")
 
@@ -99,7 +117,10 @@ def _offers(theirs: list[str], mine: list[str], spec: dict, allowed: list[str] |
 def _definitions(theirs: list[dict], mine: list[dict], spec: dict, verdict: Verdict) -> None:
     found = {definition["name"]: definition for definition in mine}
     ops = {op.name: op for op in operations(spec)}
+    names = [definition["name"] for definition in theirs]
     for definition in theirs:
+        if names.count(definition["name"]) > 1:
+            continue  # theirs cannot tell them apart either
         other = found.get(definition["name"])
         if other is None:
             continue
@@ -140,6 +161,12 @@ def _call(scenario: dict, spec: dict, observed: dict, ours: dict, verdict: Verdi
     call = first_call(scenario["payload"])
     if call is None:
         verdict.check("error" in observed and "error" in ours, "a payload without a call")
+        return
+    op = called(spec, call[0], scenario.get("allowed_operations"))
+    if op is not None and clashes(spec, op):
+        declared = len(op.parameters) + len(body_properties(spec, op) or ())
+        if verdict.check(len(ours["parameters"][op.name]) == declared, "ours merges parameters of one name"):
+            verdict.on_purpose("B-W13", "parameters of one name in two places are two arguments")
         return
     want = outcome(spec, *call, scenario.get("credentials"), scenario.get("allowed_operations"))
     kind = OUR_KIND.get(ours["error"]["type"], "other") if "error" in ours else "request"
@@ -190,7 +217,7 @@ def _against(
     if theirs is None and mine is None:
         return  # both refused before sending
     if mine is None:
-        if want.kind == "unknown" and not scenario.get("allowed_operations"):
+        if want.kind == "unknown" and scenario.get("allowed_operations") is None:
             verdict.check(False, "theirs sent a request for an operation that is not there")
             return
         verdict.on_purpose(*ROW_OF_REFUSAL[want.kind])
@@ -211,6 +238,8 @@ def _only_ours(spec: dict, call: tuple, scenario: dict, error: dict, verdict: Ve
         verdict.on_purpose("B-W13", "0, false and empty text are values")
     elif call[1] in ("", None):
         verdict.on_purpose("B-W10", "empty arguments mean {}")
+    elif op is not None and call[0] == op.id != op.name:
+        verdict.on_purpose("B-W11", "one resolver knows an operation by its id and by its name")
     elif op is not None and op.security and scenario.get("credentials"):
         verdict.on_purpose("B-W15", "the credential goes with the scheme that the operation asks for")
     elif op is not None and call[0] in (op.id, op.name) and op.own != {p["name"] for p in op.parameters}:
@@ -226,9 +255,9 @@ def _requests(spec: dict, call: tuple, scenario: dict, theirs: dict, mine: dict,
     given = read_arguments(call[1]) or {}
     verdict.check(theirs["method"] == mine["method"], f"method {mine['method']}")
     if theirs["url"] != mine["url"]:
-        if unquote(mine["url"]) == unquote(theirs["url"]):
+        if unquote(mine["url"]).lower() == unquote(theirs["url"]).lower():
             verdict.on_purpose("B-W13", "path values are percent-encoded")
-        elif "{" in theirs["url"] or not theirs["url"].startswith("http"):
+        elif _joined(theirs["url"]) == mine["url"] or "{" in theirs["url"] or not theirs["url"].startswith("http"):
             verdict.on_purpose("B-W12", "servers are filled in and made whole")
         else:
             verdict.check(False, f"url {mine['url']}, theirs {theirs['url']}")
@@ -238,9 +267,21 @@ def _requests(spec: dict, call: tuple, scenario: dict, theirs: dict, mine: dict,
     _bodies(spec, op, theirs, mine, verdict)
 
 
+def _joined(url: str) -> str:
+    """Take the double slash out that a server with a slash at its end leaves."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.replace('//', '/')}"
+
+
 def _pairs(given: dict, theirs: dict, mine: dict, verdict: Verdict) -> None:
     new = set(mine.get("params") or ()) - set(theirs.get("params") or ())
     gone = set(theirs.get("params") or ()) - set(mine.get("params") or ())
+    objects = {name for name, value in given.items() if isinstance(value, dict)}
+    if {name for name, _ in gone} <= objects and all(v == str(given[n]) for n, v in gone):
+        if gone:
+            verdict.on_purpose("B-W13", "values are written as OpenAPI writes them, not as Python does")
+        new = {(n, v) for n, v in new if not any(given[o].get(n) is not None for o in objects)}
+        gone = set()
     verdict.check(not gone, f"query lacks {sorted(gone)}")
     for name, value in new:
         if verdict.check(name in given and not given[name], f"query has another {name}={value}"):
@@ -259,11 +300,19 @@ def _named_values(op: Op, given: dict, part: str, theirs: dict, mine: dict, scen
         if verdict.check(not op.security, f"{part} lacks {name!r}"):
             verdict.on_purpose("B-W13", "an operation that opts out of security gets no credential")
     for name in theirs.keys() & mine.keys():
-        verdict.check(theirs[name] == mine[name], f"{part}[{name!r}] is {mine[name]!r}")
+        if theirs[name] == mine[name]:
+            continue
+        sent = {k.lower() if part == "headers" else k: v for k, v in given.items()}.get(name)
+        if verdict.check(theirs[name] == str(sent), f"{part}[{name!r}] is {mine[name]!r}"):
+            verdict.on_purpose("B-W13", "values are written as OpenAPI writes them, not as Python does")
 
 
 def _bodies(spec: dict, op: Op, theirs: dict, mine: dict, verdict: Verdict) -> None:
     if theirs.get("json") == mine.get("json"):
+        return
+    if op.body is not None and body_properties(spec, op) is None:
+        if verdict.check(theirs.get("json") == {"body": mine.get("json")}, f"body {mine.get('json')}"):
+            verdict.on_purpose("B-W13", "the body is the argument `body`, not an object around it")
         return
     properties = body_properties(spec, op) or {}
     leaked = theirs.get("json") or {}
@@ -285,13 +334,34 @@ def compare_openapitool(scenario: dict, ours: dict) -> Verdict:
     _offers(observed["tools_offered"], ours["tools_offered"], spec, scenario.get("allowed_operations"), verdict)
     theirs, mine = (json.loads(o["service_response"][0]["content"]) for o in (observed, ours))
     verdict.check(observed["service_response"][0]["role"] == ours["service_response"][0]["role"], "another role")
-    call = next((c for c in map(first_call, scenario.get("model_replies", [])[:1]) if c is not None), None)
+    call = next((c for c in map(call_of_reply, scenario.get("model_replies", [])[:1]) if c is not None), None)
+    if call is None and "requests" in ours:
+        call = _call_in_prose(scenario)
+        if verdict.check(
+            call is not None and "error" in theirs, f"ours found a call in {scenario['model_replies'][0]!r}"
+        ):
+            verdict.on_purpose("B-W11", "one reader of calls is used everywhere: in prose, and whatever the provider")
+            _check_request(ours["requests"][-1], outcome(spec, *call, _credentials(scenario)), verdict)
+        return verdict
     if call is None:
         both = "error" in theirs and "error" in mine and "requests" not in ours
         verdict.check(both, f"a reply without a call gave {mine}, theirs {theirs}")
         return verdict
     _answered(scenario, spec, call, (theirs, mine), (observed, ours), verdict)
     return verdict
+
+
+def _call_in_prose(scenario: dict) -> tuple | None:
+    """Return the call in the first JSON value that a text holds."""
+    text = scenario["model_replies"][0]
+    if not isinstance(text, str):
+        return first_call(text, ("arguments", "parameters", "input"))
+    for start in (i for i, char in enumerate(text) if char in "[{"):
+        try:
+            return first_call(json.JSONDecoder().raw_decode(text[start:])[0], ("arguments", "parameters", "input"))
+        except ValueError:
+            continue
+    return None
 
 
 def _credentials(scenario: dict) -> str | None:
@@ -320,6 +390,13 @@ def _answered(scenario: dict, spec: dict, call: tuple, said: tuple, whole: tuple
 
 def _raised(scenario: dict, observed: dict, ours: dict, verdict: Verdict) -> None:
     if "error" in ours:
+        spec, allowed = document(scenario.get("spec") or ""), scenario.get("allowed_operations")
+        if (
+            "error" not in observed
+            and spec is not None
+            and _names_nothing_known(spec, allowed, observed, ours, verdict)
+        ):
+            return
         verdict.check("error" in observed, f"ours raised {ours['error']}, theirs did not")
         verdict.check(ours["error"]["type"] == "ConfigError", f"ours raised {ours['error']}")
         return

@@ -69,12 +69,16 @@ def normal_name(text: str) -> str:
 
 
 def operations(spec: dict) -> list[Op]:
-    return [
-        _operation(spec, path, method, item)
-        for path, item in (spec.get("paths") or {}).items()
-        for method in item
-        if method in METHODS
-    ]
+    """Return every operation; of several with one normalised name, later ones are numbered."""
+    found: list[Op] = []
+    for path, item in (spec.get("paths") or {}).items():
+        for method in item:
+            if method in METHODS:
+                op = _operation(spec, path, method, item)
+                twins = sum(normal_name(other.id) == op.name for other in found)
+                op.name += f"_{twins + 1}" if twins else ""
+                found.append(op)
+    return found
 
 
 def _operation(spec: dict, path: str, method: str, item: dict) -> Op:
@@ -139,7 +143,7 @@ def called(spec: dict, name: str, allowed: list[str] | None) -> Op | None:
 
 
 def offered(op: Op, allowed: list[str] | None) -> bool:
-    return not allowed or op.id in allowed or op.name in allowed or f"{op.method.upper()} {op.path}" in allowed
+    return allowed is None or op.id in allowed or op.name in allowed or f"{op.method.upper()} {op.path}" in allowed
 
 
 def outcome(
@@ -185,6 +189,12 @@ def misfits(spec: dict, op: Op, given: dict) -> list[str]:
         if name in given and not jsonschema_rs.Draft202012Validator(schema).is_valid(given[name]):
             found.append(name)
     return found
+
+
+def clashes(spec: dict, op: Op) -> int:
+    """Count the parameters and body properties that share their name with another."""
+    names = [p["name"] for p in op.parameters] + list(body_properties(spec, op) or ())
+    return len(names) - len(set(names))
 
 
 def _server(op: Op) -> str | None:
@@ -243,6 +253,8 @@ def _signed(spec: dict, op: Op, credentials: str | None, found: Outcome) -> Outc
     if not credentials:
         return Outcome("auth")
     for requirement in op.security:
+        if len(requirement) > 1:
+            continue  # several schemes at once need a credential each
         signs = [_sign(follow(spec, schemes.get(name) or {}), credentials) for name in requirement]
         if all(signs):
             for place, name, value in filter(None, signs):

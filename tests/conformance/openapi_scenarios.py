@@ -67,19 +67,15 @@ def seen_request(request) -> dict:
     return {key: value for key, value in found.items() if value not in ({}, [], None)}
 
 
-def first_call(payload: Any) -> tuple[str, Any] | None:
+def first_call(payload: Any, keys: tuple[str, ...] = ("arguments",)) -> tuple[str, Any] | None:
     """Find the first object with a name and arguments, depth first."""
-    if isinstance(payload, str):
-        try:
-            payload = json.loads(payload)
-        except ValueError:
-            return None
     if isinstance(payload, dict):
-        if "name" in payload and "arguments" in payload:
-            return payload["name"], payload["arguments"]
+        key = next((key for key in keys if key in payload), None)
+        if "name" in payload and key is not None:
+            return payload["name"], payload[key]
         payload = list(payload.values())
     if isinstance(payload, list):
-        found = (first_call(item) for item in payload if isinstance(item, (dict, list)))
+        found = (first_call(item, keys) for item in payload if isinstance(item, (dict, list)))
         return next((call for call in found if call is not None), None)
     return None
 
@@ -92,6 +88,7 @@ def run_openapi(scenario: dict) -> dict:
             service = OpenAPIService.load(
                 copy.deepcopy(scenario["spec"]), secret(scenario.get("credentials")), scenario.get("allowed_operations")
             )
+            out["parameters"] = {tool.name: list(tool.properties) for tool in service.tools()}
             if scenario.get("definitions", True):
                 out["definitions"] = [{"type": "function", "function": tool.tool_spec} for tool in service.tools()]
             if "payload" in scenario:
@@ -104,6 +101,16 @@ def run_openapi(scenario: dict) -> dict:
     if sent:
         out["request"] = sent[-1]
     return out
+
+
+def call_of_reply(reply: Any) -> tuple[str, Any] | None:
+    """Return the first call of a model's reply, which may be JSON text."""
+    if isinstance(reply, str):
+        try:
+            reply = json.loads(reply)
+        except ValueError:
+            return None
+    return first_call(reply)
 
 
 def line_of(reply: Any) -> Any:
@@ -128,7 +135,7 @@ def _all(replies: list) -> Any:
 def run_openapitool(scenario: dict) -> dict:
     """Run one scenario of kind x_openapitool with a scripted model."""
     out: dict[str, Any] = {}
-    model = tk.ScriptedModel([line_of(reply) for reply in scenario.get("model_replies", ["not json"])], cycle=True)
+    model = tk.ScriptedModel([line_of(reply) for reply in scenario.get("model_replies", ["not json"]) or [""]])
     messages = [
         tk.ChatMessage.from_user(m["user"]) if "user" in m else tk.ChatMessage.from_assistant(m["assistant"])
         for m in scenario.get("messages", [{"user": "do it"}])

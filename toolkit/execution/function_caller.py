@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.dotted import dotted_path, resolve_function
@@ -57,10 +57,10 @@ class OpenAIFunctionCaller:
             an assistant message, saying what was wrong, per call that failed. Else {"assistant_replies": [...]}.
         """
         given = as_messages(messages)
-        asked = [entry for message in given for entry in _asked(message)]
+        asked = [entries for entries in map(_asked, given) if entries is not None]
         if not asked:
             return {"assistant_replies": given}
-        return {"function_replies": given + [self._answer(entry) for entry in asked]}
+        return {"function_replies": given + [self._answer(entry) for entries in asked for entry in entries]}
 
     def _answer(self, entry: ToolCall | ToolError) -> ChatMessage:
         """Run one call, or say why it cannot be read."""
@@ -124,12 +124,12 @@ def _loose_schema(function: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {p.name: {} for p in named}, "required": required}
 
 
-def _asked(message: ChatMessage) -> list[ToolCall | ToolError]:
-    """Return the calls a message asks for; one that cannot be read is the error that says so."""
+def _asked(message: ChatMessage) -> Sequence[ToolCall | ToolError] | None:
+    """Return the calls a message asks for, None where it is a plain reply; what cannot be read is an error."""
     if message.tool_calls:
-        return list(message.tool_calls)
+        return message.tool_calls
     if not message.is_from(ChatRole.ASSISTANT) or message.meta.get("finish_reason") != _FINISH:
-        return []
+        return None
     try:
         entries = json.loads(message.text or "")
     except ValueError:

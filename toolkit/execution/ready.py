@@ -32,7 +32,7 @@ class ReadyTool:
         validator: checks what the model gave.
         is_valid: the validator's fast yes or no.
         accepted: names the function takes; None where it takes any.
-        integers: parameters that want an int where JSON may say 3.0.
+        integers: parameters typed int, for which JSON may say 3.0.
         state_parameter: the parameter that is given the live State, if any.
         simple: arguments can be passed on as they are.
         converters: parameter -> pydantic adapter that makes the Python object its type asks for.
@@ -79,7 +79,7 @@ class ReadyTool:
         given = dict(arguments)
         for name in self.integers:
             value = given.get(name)
-            if type(value) is float:
+            if type(value) is float and value.is_integer():
                 given[name] = int(value)
         for name, adapter in self.converters.items():
             if name in given:
@@ -112,7 +112,7 @@ def make_ready(tool: Tool) -> ReadyTool:
     parameters = _parameters(function)
     hints = _hints(function)
     state_parameter = next((name for name, hint in hints.items() if is_injected(hint)), None)
-    integers = tuple(n for n, s in tool.properties.items() if isinstance(s, dict) and s.get("type") == "integer")
+    integers = tuple(name for name, hint in hints.items() if hint is int or int in typing.get_args(hint))
     converters, defaults = _converters(hints), _defaults(parameters)
     return ReadyTool(
         tool=tool,

@@ -29,6 +29,7 @@ _GRACE_S = 0.2  # how long the shared loop may take to answer after a timeout be
 def in_thread(job: Job, name: str = "toolkit-tool") -> concurrent.futures.Future[Any]:
     """Start a job on a thread of its own, with the caller's context variables."""
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()  # a waiter that gives up cannot take the future from the thread
     context = contextvars.copy_context()
 
     def run() -> None:

@@ -1,0 +1,518 @@
+"""ToolInvoker: what is checked, what is run, what comes back, and in which order."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import enum
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+import pytest
+
+import toolkit as tk
+from toolkit.execution.chunks import ResultChunk
+
+EMPTY = {"type": "object", "properties": {}}
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Line(pydantic.BaseModel):
+    sku: str
+    count: int = pydantic.Field(gt=0)
+
+
+@tk.tool
+def weather(city: str, days: int = 1, unit: Literal["C", "F"] = "C") -> str:
+    """Tell the weather."""
+    return f"{city}, {days} days, {unit}"
+
+
+@tk.tool
+def bad() -> str:
+    """Fail."""
+    raise ValueError("boom")
+
+
+@tk.tool
+def leave() -> str:
+    """End the program."""
+    sys.exit("bye")
+
+
+@tk.tool
+async def later(seconds: float = 0.0) -> dict:
+    """Wait."""
+    await asyncio.sleep(seconds)
+    return {"waited": True}
+
+
+def named(name: str, function=lambda: "done", **options) -> tk.Tool:
+    return tk.Tool(name, "d", EMPTY, function, **options)
+
+
+def asked(*calls: tk.ToolCall) -> list[tk.ChatMessage]:
+    return [tk.ChatMessage.from_assistant(tool_calls=calls)]
+
+
+def results(out: dict) -> list[tuple]:
+    return [(r.result, r.error) for m in out["tool_messages"] for r in m.tool_call_results]
+
+
+def quiet(*tools, **options) -> tk.ToolInvoker:
+    return tk.ToolInvoker(tools, raise_on_failure=False, **options)
+
+
+def test_the_documented_example_runs():
+    def dummy_weather_function(city: str):
+        return f"The weather in {city} is 20 degrees."
+
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tool = tk.Tool(
+        name="weather_tool",
+        description="A tool to get the weather",
+        function=dummy_weather_function,
+        parameters=parameters,
+    )
+    tool_call = tk.ToolCall(tool_name="weather_tool", arguments={"city": "Berlin"})
+    message = tk.ChatMessage.from_assistant(tool_calls=[tool_call])
+    invoker = tk.ToolInvoker(tools=[tool])
+    result = invoker.run(messages=[message])
+    (reply,) = result["tool_messages"]
+    assert reply.role == "tool"
+    assert reply.tool_call_result == tk.ToolCallResult("The weather in Berlin is 20 degrees.", tool_call)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"city": 5}, ["city: expected string, got 5"]),
+        ({}, ["city: expected string, got none"]),
+        ({"city": "Oslo", "unit": "K"}, ['unit: expected one of "C", "F", got "K"']),
+        ({"city": "Oslo", "citty": 1}, ["citty: expected 'city', got an unknown name"]),
+        ({"town": "Oslo"}, ["city: expected string, got none", "town: expected one of 'city', 'days', 'unit'"]),
+        ({"city": None}, ["city: expected string, got null"]),
+        ({"city": "Oslo", "days": "x" * 500}, ["days: expected integer", "…"]),
+        ([1, 2], ["expected a JSON object, got [1, 2]"]),
+        ("{city: Oslo}", ['expected a JSON object, got "{city: Oslo}"']),
+        ({"city": object()}, ["expected JSON values"]),
+    ],
+    ids=["type", "missing", "enum", "near-name", "far-name", "null", "long", "list", "broken-json", "no-json"],
+)
+def test_arguments_that_do_not_fit_are_refused_field_by_field(arguments, words):
+    result = quiet(weather).invoke(tk.ToolCall("weather", arguments))
+    assert result.error
+    assert result.result.startswith("Arguments of 'weather'")
+    assert result.result.endswith("Nothing was run.")
+    for word in words:
+        assert word in result.result
+    with pytest.raises(tk.ToolArgumentsError):
+        tk.ToolInvoker([weather]).invoke(tk.ToolCall("weather", arguments))
+
+
+def test_a_nested_fault_names_its_path():
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"required": ["b"], "type": "object"}}}}
+    tool = tk.Tool("t", "d", schema, lambda a: a)
+    text = quiet(tool).invoke(tk.ToolCall("t", {"a": [{"b": 1}, {}, 3]})).result
+    assert "a[1].b: expected a value, got none" in text
+    assert "a[2]: expected object, got 3" in text
+
+
+@pytest.mark.parametrize("given", ["", "  ", None, "null", {}, "{}"], ids=repr)
+def test_empty_arguments_mean_none_were_given(given):  # haystack#9408, haystack#8876
+    assert quiet(named("t")).invoke(tk.ToolCall("t", given)).result == "done"
+
+
+def test_unknown_tools_are_answered_with_near_and_known_names():
+    result = quiet(weather, bad).invoke(tk.ToolCall("wether"))
+    assert (result.error, result.result) == (
+        True,
+        "No tool is called 'wether'. Did you mean 'weather'? Known: weather, bad.",
+    )
+    with pytest.raises(tk.ToolNotFoundException):
+        tk.ToolInvoker([weather]).invoke(tk.ToolCall("wether"))
+    assert quiet(weather).invoke(tk.ToolCall(None)).error
+
+
+def test_a_failure_tells_class_and_message_and_keeps_the_traceback_apart():  # haystack#9050
+    result = quiet(bad).invoke(tk.ToolCall("bad"))
+    assert result.result == "Tool 'bad' failed with ValueError: boom"
+    assert 'raise ValueError("boom")' in result.traceback
+    assert "traceback" not in result.to_dict()
+    with pytest.raises(tk.ToolInvocationError) as caught:
+        tk.ToolInvoker([bad]).invoke(tk.ToolCall("bad"))
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def raising(error):
+    def fail():
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(3),
+        StopIteration(),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        RecursionError(),
+        Mute(),
+        tk.ToolTimeoutError("own"),
+        TimeoutError(),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize("many", [1, 3])
+def test_in_message_mode_nothing_escapes(error, many):
+    invoker = quiet(named("t", raising(error), timeout_s=5), named("u", raising(error)))
+    calls = [tk.ToolCall(name) for name in "tu" for _ in range(many)]
+    assert [flag for _, flag in results(invoker.run(asked(*calls)))] == [True] * len(calls)
+    out = asyncio.run(invoker.run_async(asked(*calls)))
+    assert [flag for _, flag in results(out)] == [True] * len(calls)
+
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_keyboard_interrupt_is_passed_on(many):
+    with pytest.raises(KeyboardInterrupt):
+        quiet(named("t", raising(KeyboardInterrupt()))).run(asked(*[tk.ToolCall("t")] * many))
+
+
+def test_results_keep_the_order_of_the_calls_failures_too():
+    calls = [tk.ToolCall("weather", {"city": "A"}), tk.ToolCall("nope"), tk.ToolCall("bad"), tk.ToolCall("weather", {})]
+    out = quiet(weather, bad).run([tk.ChatMessage.from_user("x"), *asked(*calls[:2]), *asked(*calls[2:])])
+    assert [m.tool_call_result.origin for m in out["tool_messages"]] == calls
+    assert [flag for _, flag in results(out)] == [False, True, True, True]
+
+
+def test_several_calls_run_at_once_and_max_workers_bounds_them():
+    now, peak, lock = [0], [0], threading.Lock()
+    gate = threading.Barrier(2, timeout=5)
+
+    def busy():
+        with lock:
+            now[0] += 1
+            peak[0] = max(peak[0], now[0])
+        gate.wait()
+        with lock:
+            now[0] -= 1
+
+    out = quiet(named("t", busy), max_workers=2).run(asked(*[tk.ToolCall("t")] * 6))
+    assert len(results(out)) == 6
+    assert peak[0] == 2
+
+
+def test_a_single_call_runs_on_the_calling_thread():
+    invoker = quiet(named("t", threading.get_ident))
+    assert results(invoker.run(asked(tk.ToolCall("t")))) == [(str(threading.get_ident()), False)]
+
+
+def test_raising_one_by_one_stops_at_the_first_failure():
+    ran = []
+    tools = [named("note", lambda: ran.append(1)), bad]
+    with pytest.raises(tk.ToolInvocationError):
+        tk.ToolInvoker(tools, max_workers=1).run(asked(tk.ToolCall("note"), tk.ToolCall("bad"), tk.ToolCall("note")))
+    assert ran == [1]
+
+
+def test_raising_at_once_lets_the_others_finish_and_raises_the_first():
+    ran = []
+    tools = [named("note", lambda: ran.append(1)), bad, leave]
+    calls = [tk.ToolCall("note"), tk.ToolCall("bad"), tk.ToolCall("leave"), tk.ToolCall("note")]
+    with pytest.raises(tk.ToolInvocationError, match="'bad'"):
+        tk.ToolInvoker(tools).run(asked(*calls))
+    assert ran == [1, 1]
+
+
+def test_raising_at_once_runs_nothing_where_a_call_cannot_be_run():
+    ran = []
+    tools = [named("note", lambda: ran.append(1)), weather]
+    with pytest.raises(tk.ToolNotFoundException):
+        tk.ToolInvoker(tools).run(asked(tk.ToolCall("note"), tk.ToolCall("nope")))
+    with pytest.raises(tk.ToolArgumentsError):
+        tk.ToolInvoker(tools).run(asked(tk.ToolCall("note"), tk.ToolCall("weather")))
+    assert ran == []
+
+
+def test_a_timeout_frees_the_caller():
+    gate = threading.Event()
+    invoker = quiet(named("hang", gate.wait, timeout_s=0.05), named("quick"))
+    start = time.perf_counter()
+    assert "did not finish within 0.05 s" in invoker.invoke(tk.ToolCall("hang")).result
+    out = results(invoker.run(asked(tk.ToolCall("hang"), tk.ToolCall("quick"))))
+    out += results(asyncio.run(invoker.run_async(asked(tk.ToolCall("hang")))))
+    assert time.perf_counter() - start < 2
+    assert [flag for _, flag in out] == [True, False, True]
+    gate.set()
+    with pytest.raises(tk.ToolTimeoutError):
+        tk.ToolInvoker([later], timeout_s=0.02).invoke(tk.ToolCall("later", {"seconds": 5}))
+
+
+def test_a_coroutine_that_blocks_its_loop_blocks_nobody_else():
+    gate = threading.Event()
+
+    async def block():
+        gate.wait()
+
+    invoker = quiet(named("block", block, timeout_s=0.05), later)
+    assert invoker.invoke(tk.ToolCall("block")).error
+    assert invoker.invoke(tk.ToolCall("later")).result == '{"waited": true}'
+    gate.set()
+
+
+def test_a_coroutine_that_will_not_be_cancelled_is_given_up():
+    async def stubborn():
+        for _ in range(40):
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+
+    start = time.perf_counter()
+    result = asyncio.run(_first(quiet(named("s", stubborn, timeout_s=0.02))))
+    assert "did not finish" in result.result
+    assert time.perf_counter() - start < 2
+
+
+async def _first(invoker):
+    return await invoker.ainvoke(tk.ToolCall("s"))
+
+
+def test_sync_calls_work_inside_a_running_loop():
+    async def notebook():
+        return quiet(later, weather).run(asked(tk.ToolCall("later"), tk.ToolCall("weather", {"city": "A"})))
+
+    assert results(asyncio.run(notebook())) == [('{"waited": true}', False), ("A, 1 days, C", False)]
+
+
+def test_coroutine_tools_share_one_loop_across_calls():
+    async def where():
+        return str(id(asyncio.get_running_loop()))
+
+    invoker = quiet(named("where", where))
+    assert invoker.invoke(tk.ToolCall("where")).result == invoker.invoke(tk.ToolCall("where")).result
+
+
+def test_async_runs_do_not_block_the_loop_and_keep_order():
+    invoker = quiet(named("slow", lambda: time.sleep(0.05) or "S"), later, bad)
+    ticks = []
+
+    async def main():
+        async def tick():
+            while True:
+                ticks.append(1)
+                await asyncio.sleep(0.005)
+
+        ticker = asyncio.create_task(tick())
+        out = await invoker.run_async(asked(tk.ToolCall("slow"), tk.ToolCall("later"), tk.ToolCall("bad")))
+        ticker.cancel()
+        return out
+
+    assert [flag for _, flag in results(asyncio.run(main()))] == [False, False, True]
+    assert len(ticks) > 3
+
+
+def test_cancelling_an_async_run_cancels_its_tools():
+    seen = []
+
+    async def wait():
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def main():
+        task = asyncio.create_task(quiet(named("w", wait)).run_async(asked(tk.ToolCall("w"))))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert seen == ["cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "want"),
+    [(None, "x" * 30_000), (10, "x" * 10 + "… [cut: 10 of 30,000 characters shown]")],
+    ids=["all", "cut"],
+)
+def test_long_results_are_cut_visibly(limit, want):
+    tool = named("long", lambda: "x" * 30_000)
+    assert quiet(tool, max_result_chars=limit).invoke(tk.ToolCall("long")).result == want
+
+
+def test_objects_are_made_where_the_signature_names_them():
+    def order(
+        line: Line, when: dt.date, colours: list[Colour], where: Path = Path(), note: Annotated[str, "say"] = ""
+    ) -> str:
+        assert isinstance(line, Line)
+        assert isinstance(when, dt.date)
+        return f"{line.sku} {when.year} {[c.name for c in colours]} {where.name} {note}"
+
+    invoker = quiet(tk.Tool.from_function(order))
+    given = {"line": {"sku": "a", "count": 2}, "when": "2026-01-02", "colours": ["red"], "where": "x/y"}
+    assert invoker.invoke(tk.ToolCall("order", given)).result == "a 2026 ['RED'] y "
+    wrong = invoker.invoke(tk.ToolCall("order", {**given, "when": "soon"}))
+    assert wrong.error
+    assert "when: expected" in wrong.result
+    assert given["when"] == "2026-01-02"
+
+
+def test_defaults_written_as_fields_reach_the_function():
+    def add(a: int, b: int = pydantic.Field(default=4, ge=0)) -> int:
+        return a + b
+
+    assert quiet(tk.Tool.from_function(add)).invoke(tk.ToolCall("add", {"a": 1})).result == "5"
+
+
+def test_whole_floats_become_ints_only_where_the_signature_says_int():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    def typed(n: int):
+        return repr(n)
+
+    def untyped(n):
+        return repr(n)
+
+    call = tk.ToolCall("t", {"n": 3.0})
+    assert quiet(tk.Tool("t", "d", schema, typed)).invoke(call).result == "3"
+    assert quiet(tk.Tool("t", "d", schema, untyped)).invoke(call).result == "3.0"
+
+
+def test_dangerous_tools_wait_for_leave():
+    asked_for, ran = [], []
+    tool = named("drop", lambda: ran.append(1) or "dropped", effect="dangerous")
+    invoker = quiet(tool, weather, approve=lambda call: asked_for.append(call.tool_name))
+    assert "did not allow this call of 'drop'" in invoker.invoke(tk.ToolCall("drop")).result
+    out = invoker.run(asked(tk.ToolCall("drop"), tk.ToolCall("weather", {"city": "A"})))
+    assert [flag for _, flag in results(out)] == [True, False]
+    assert (asked_for, ran) == (["drop", "drop"], [])
+    assert quiet(tool, approve=lambda call: True).invoke(tk.ToolCall("drop")).result == "dropped"
+    assert quiet(tool).invoke(tk.ToolCall("drop")).result == "dropped"
+    with pytest.raises(tk.ToolNotApprovedError):
+        tk.ToolInvoker([tool], approve=lambda call: False).run(asked(tk.ToolCall("drop"), tk.ToolCall("drop")))
+
+
+def test_nobody_is_asked_about_a_call_that_does_not_fit():
+    tool = tk.Tool("drop", "d", {"type": "object", "required": ["x"]}, lambda x: x, effect="dangerous")
+    assert "do not fit" in quiet(tool, approve=pytest.fail).invoke(tk.ToolCall("drop")).result
+
+
+async def _yes(call):
+    return True
+
+
+async def _no(call):
+    return False
+
+
+@pytest.mark.parametrize(
+    ("hook", "error"), [(_yes, False), (_no, True), (raising(OSError()), True)], ids=["yes", "no", "fails"]
+)
+def test_the_approval_hook_may_be_async_and_refuses_where_it_fails(hook, error):
+    invoker = quiet(named("drop", effect="dangerous"), approve=hook)
+    calls = asked(tk.ToolCall("drop"), tk.ToolCall("drop"))
+    assert invoker.invoke(tk.ToolCall("drop")).error is error
+    assert [flag for _, flag in results(invoker.run(calls))] == [error, error]
+    assert [flag for _, flag in results(asyncio.run(invoker.run_async(calls)))] == [error, error]
+
+
+def test_the_stream_tells_of_each_result_and_of_the_end():
+    chunks: list[ResultChunk] = []
+    calls = [tk.ToolCall("nope"), tk.ToolCall("weather", {"city": "A"}), tk.ToolCall("bad")]
+    out = quiet(weather, bad).run(asked(*calls), streaming_callback=chunks.append)
+    told = [(c.index, c.start, c.finish_reason) for c in chunks]
+    assert told == [(1, True, None), (2, True, None), (None, False, "tool_call_results")]
+    assert chunks[0].tool_call_result is out["tool_messages"][1].tool_call_result
+    chunks.clear()
+    quiet(weather).run(asked(tk.ToolCall("nope")), streaming_callback=chunks.append)
+    assert chunks == []
+
+
+def test_a_listener_that_fails_is_a_warning_in_message_mode():
+    calls = asked(tk.ToolCall("weather", {"city": "A"}))
+    with pytest.warns(UserWarning, match="streaming_callback failed with ConnectionError"):
+        assert not results(quiet(weather, streaming_callback=raising_one).run(calls))[0][1]
+    with pytest.raises(ConnectionError):
+        tk.ToolInvoker([weather], streaming_callback=raising_one).run(calls)
+
+
+def raising_one(chunk):
+    raise ConnectionError
+
+
+def test_the_callback_is_handed_to_tools_that_take_it():
+    schema = {"type": "object", "properties": {}}
+    tool = tk.Tool("t", "d", schema, lambda streaming_callback=None: str(streaming_callback is not None))
+    heard = []
+    for enabled in (True, False):
+        invoker = quiet(tool, streaming_callback=heard.append, enable_streaming_callback_passthrough=enabled)
+        assert results(invoker.run(asked(tk.ToolCall("t")))) == [(str(enabled), False)]
+
+
+def test_tools_of_a_run_replace_those_of_the_invoker():
+    out = quiet(weather).run(asked(tk.ToolCall("weather", {"city": "A"}), tk.ToolCall("t")), tools=[named("t")])
+    assert [flag for _, flag in results(out)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("tools", "words"),
+    [
+        ([], "at least one tool"),
+        ([named("a"), tk.Toolset([named("a")])], "unique"),
+        (["x"], "is no tool"),
+        ([tk.Tool("a", "d", EMPTY)], "no function"),
+        (named("a"), "brackets"),
+    ],
+    ids=["none", "twice", "text", "shown-only", "bare"],
+)
+def test_an_invoker_that_cannot_work_is_refused(tools, words):
+    with pytest.raises(tk.ConfigError, match=words):
+        tk.ToolInvoker(tools)
+
+
+def test_a_sync_function_that_returns_an_awaitable_is_awaited():
+    invoker = quiet(named("t", lambda: asyncio.sleep(0, result="late")))
+    assert invoker.invoke(tk.ToolCall("t")).result == "late"
+    assert results(asyncio.run(invoker.run_async(asked(tk.ToolCall("t"))))) == [("late", False)]
+
+
+def test_calls_from_an_extraction_are_calls():
+    from toolkit.extraction.types import ExtractedCall
+
+    call = ExtractedCall("weather", {"city": "A"}, syntax="hermes")
+    assert quiet(weather).invoke(call).to_dict()["origin"] == {
+        "tool_name": "weather",
+        "arguments": {"city": "A"},
+        "id": None,
+    }
+
+
+def test_arguments_of_a_call_are_never_changed():
+    given = {"city": "A", "days": 2.0}
+    quiet(weather).invoke(tk.ToolCall("weather", given))
+    assert given == {"city": "A", "days": 2.0}
+
+
+def test_warnings_of_no_coroutine_are_left_behind():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet(later).invoke(tk.ToolCall("later", {"seconds": "x"}))
