@@ -7,13 +7,13 @@ Not here: running (`invoker_world`), function callers, probes and OpenAPI.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import Counter
 from typing import Any
 
 from invoker_oracle import Expected, Fate, expect
+from invoker_spelling import is_spelling, read, unaddressed
 from invoker_verdict import Verdict
 from invoker_world import SEQUENTIAL, calls_in
 
@@ -157,7 +157,7 @@ def _check_raised(ours: dict, fate: Fate, verdict: Verdict) -> None:
 def _check_result(result: dict, fate: Fate, verdict: Verdict) -> None:
     if fate.kind == "ok":
         text = fate.text if isinstance(fate.text, (str, list)) else repr(fate.text)
-        same = not result["error"] and _unaddressed(result["result"]) == _unaddressed(text)
+        same = not result["error"] and unaddressed(result["result"]) == unaddressed(text)
         verdict.check(same, f"our result {result['result']!r} is not {text!r}")
     elif verdict.check(result["error"], f"ours is no error where {fate.kind} was expected"):
         _check_message(result["result"], fate, verdict)
@@ -239,7 +239,7 @@ def _results(scenario: dict, theirs: dict, mine: dict, fate: Fate, index: int, v
     elif theirs["error"]:
         if verdict.check(_their_kind(theirs["result"]) == "conversion", "theirs failed, ours did not"):
             verdict.on_purpose("B-W3", "a result that JSON lacks becomes its str()")
-    elif _unaddressed(theirs["result"]) != _unaddressed(mine["result"]):
+    elif unaddressed(theirs["result"]) != unaddressed(mine["result"]):
         _values(scenario, theirs["result"], mine, fate, index, verdict)
 
 
@@ -261,21 +261,21 @@ def _their_kind(text: str) -> str:
 def _values(scenario: dict, theirs: Any, mine: dict, fate: Fate, index: int, verdict: Verdict) -> None:
     """Explain two texts of good results: another spelling of one value, or another value."""
     implicit = _implicit(scenario, mine, fate)
-    read = _read(theirs)
-    if _is_spelling(theirs, fate):
+    seen = read(theirs)
+    if is_spelling(theirs, fate):
         verdict.on_purpose("B-W3", "text as it is, else JSON with non-ASCII kept and NaN as null, else str()")
-    elif implicit and _holds(read, theirs, implicit):
+    elif implicit and _holds(seen, theirs, implicit):
         verdict.on_purpose("B-W7", "the state is injected by mapping only")
-    elif _depends(scenario) and _is_spelling(theirs, expect(scenario, stale=True).fates[index]):
+    elif _depends(scenario) and is_spelling(theirs, expect(scenario, stale=True).fates[index]):
         verdict.on_purpose("B-W6", "a call that reads the state sees what the same turn wrote")
     else:
         verdict.check(False, f"theirs gave {theirs!r}, ours {mine['result']!r}")
 
 
-def _holds(read: Any, text: Any, implicit: dict) -> bool:
+def _holds(seen: Any, text: Any, implicit: dict) -> bool:
     """Tell whether their result shows the values that were injected without a mapping."""
-    if isinstance(read, dict):
-        return all(read.get(key) == value for key, value in implicit.items())
+    if isinstance(seen, dict):
+        return all(seen.get(key) == value for key, value in implicit.items())
     return all(json.dumps(key) in str(text) and json.dumps(value) in str(text) for key, value in implicit.items())
 
 
@@ -300,53 +300,6 @@ def _depends(scenario: dict) -> bool:
     return (live and len(calls) > 1) or any(
         set(a.get("inputs_from_state") or ()) & set(b.get("outputs_to_state") or ()) for a, b in pairs
     )
-
-
-def _is_spelling(theirs: Any, fate: Fate) -> bool:
-    """Tell whether their text is a spelling of the value: as ours, Python's, JSON's with NaN, or parts as texts."""
-    spellings = [fate.text]
-    for spell in (str, repr, json.dumps, lambda v: json.dumps(v, ensure_ascii=False), lambda v: str(_plain(v))):
-        try:
-            spellings.append(spell(fate.value))
-        except Exception:
-            continue
-    if _bare(theirs) in [_bare(text) for text in spellings]:
-        return True
-    read, shown = _read(theirs), _read(fate.text)
-    if read in (_plain(fate.value), shown):
-        return True
-    parts = isinstance(read, dict) and isinstance(shown, dict) and read.keys() == shown.keys()
-    return parts and all(_read(read[key]) == _read(shown[key]) for key in read)
-
-
-def _bare(text: Any) -> Any:
-    """Take addresses and module names out of the text of an object."""
-    text = _unaddressed(text)
-    return re.sub(r"<[\w.]+ object", "<object", text) if isinstance(text, str) else text
-
-
-def _read(text: Any) -> Any:
-    """Read a text as JSON or as a Python literal, whichever it is."""
-    if not isinstance(text, str):
-        return text
-    for reader in (json.loads, ast.literal_eval):
-        try:
-            return reader(text)
-        except (ValueError, SyntaxError):
-            continue
-    return text
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _unaddressed(text: Any) -> Any:
-    return re.sub(r"0xADDR|0x[0-9a-fA-F]+", "0x", text) if isinstance(text, str) else text
 
 
 def _origin(result: dict) -> tuple:

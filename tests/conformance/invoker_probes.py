@@ -337,5 +337,5 @@ def _leaf(at: str, theirs: Any, mine: Any, verdict: Verdict) -> None:
 
 def _same_path(at: str, theirs: Any, mine: Any) -> bool:
     """Tell whether two import paths end in the same name: modules are named otherwise here."""
-    names = isinstance(theirs, str) and isinstance(mine, str) and "." in theirs and "." in mine
-    return names and "<" not in mine and theirs.rpartition(".")[2].lstrip("_fc") == mine.rpartition(".")[2].lstrip("_fc")
+    names = isinstance(theirs, str) and isinstance(mine, str) and "." in theirs and "." in mine and "<" not in mine
+    return names and theirs.rpartition(".")[2].removeprefix("_fc_") == mine.rpartition(".")[2].removeprefix("_fc_")

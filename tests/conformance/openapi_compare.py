@@ -26,7 +26,7 @@ from openapi_oracle import (
     outcome,
     read_arguments,
 )
-from openapi_scenarios import call_of_reply, first_call
+from openapi_scenarios import first_call
 
 OUR_KIND = {
     "ToolNotFoundException": "unknown",
@@ -45,7 +45,7 @@ ROW_OF_REFUSAL = {  # what ours refuses before sending -> the row that asks for 
 def compare_openapi(scenario: dict, ours: dict) -> Verdict:
     """Compare one scenario of kind x_openapi."""
     verdict, observed = Verdict(), scenario["observed"]
-    _no_secret(scenario.get("credentials"), observed, ours, verdict)
+    no_secret(scenario.get("credentials"), observed, ours, verdict)
     spec = document(scenario["spec"])
     wants_definitions = scenario.get("definitions", True)
     unloaded = any("definitions" not in seen for seen in (observed, ours)) and wants_definitions
@@ -55,12 +55,12 @@ def compare_openapi(scenario: dict, ours: dict) -> Verdict:
         )
         return verdict
     allowed = scenario.get("allowed_operations")
-    if _names_nothing_known(spec, allowed, observed, ours, verdict):
+    if names_nothing_known(spec, allowed, observed, ours, verdict):
         return verdict
     if wants_definitions:
         theirs = [entry["function"] for entry in observed["definitions"]]
         mine = [entry["function"] for entry in ours["definitions"]]
-        _offers([d["name"] for d in theirs], [d["name"] for d in mine], spec, allowed, verdict)
+        compare_offers([d["name"] for d in theirs], [d["name"] for d in mine], spec, allowed, verdict)
         _definitions(theirs, mine, spec, verdict)
     if "payload" in scenario:
         _call(scenario, spec, observed, ours, verdict)
@@ -73,7 +73,7 @@ def _strange_list(spec: dict | None, scenario: dict) -> list[str]:
     return [] if spec is None else [a for a in allowed if not any(offered(op, [a]) for op in operations(spec))]
 
 
-def _names_nothing_known(spec: dict, allowed: Any, observed: dict, ours: dict, verdict: Verdict) -> bool:
+def names_nothing_known(spec: dict, allowed: Any, observed: dict, ours: dict, verdict: Verdict) -> bool:
     """Explain an allow-list that ours refuses, since the document has no such operation."""
     strange = _strange_list(spec, {"allowed_operations": allowed})
     if strange and ours.get("error", {}).get("type") == "ConfigError":
@@ -83,7 +83,7 @@ def _names_nothing_known(spec: dict, allowed: Any, observed: dict, ours: dict, v
     return False
 
 
-def _no_secret(secret: str | None, observed: dict, ours: dict, verdict: Verdict) -> None:
+def no_secret(secret: str | None, observed: dict, ours: dict, verdict: Verdict) -> None:
     told = json.dumps({key: value for key, value in ours.items() if key not in ("request", "requests")})
     if secret and len(secret) > 1:
         verdict.check(secret not in told, "ours tells the credential")
@@ -93,7 +93,7 @@ def _no_secret(secret: str | None, observed: dict, ours: dict, verdict: Verdict)
 
 
 # ------------------------------------------------------------------ what is offered
-def _offers(theirs: list[str], mine: list[str], spec: dict, allowed: list[str] | None, verdict: Verdict) -> None:
+def compare_offers(theirs: list[str], mine: list[str], spec: dict, allowed: list[str] | None, verdict: Verdict) -> None:
     ops = {op.name: op for op in operations(spec)}
     want = [name for name, op in ops.items() if offered(op, allowed)]
     if not verdict.check(mine == want, f"ours offers {mine}, not {want}"):
@@ -173,13 +173,15 @@ def _call(scenario: dict, spec: dict, observed: dict, ours: dict, verdict: Verdi
     if not verdict.check(kind == want.kind, f"ours ended in {kind} ({ours.get('error')}), expected {want.kind}"):
         return
     if kind == "request":
-        _check_request(ours["request"], want, verdict)
-    _against(scenario, spec, call, observed.get("error"), observed.get("request"), ours.get("request"), want, verdict)
+        check_request(ours["request"], want, verdict)
+    compare_sent(
+        scenario, spec, call, observed.get("error"), observed.get("request"), ours.get("request"), want, verdict
+    )
     if kind == "request" and "result" in observed:
         verdict.check(observed["result"] == ours.get("result"), f"result {ours.get('result')}")
 
 
-def _check_request(mine: dict, want: Outcome, verdict: Verdict) -> None:
+def check_request(mine: dict, want: Outcome, verdict: Verdict) -> None:
     mine, expected = _normal(mine), _normal(want.request)
     for part in ("method", "url", "params", "headers", "cookies", "json"):
         if part not in want.loose:
@@ -203,7 +205,7 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _against(
+def compare_sent(
     scenario: dict,
     spec: dict,
     call: tuple,
@@ -319,88 +321,3 @@ def _bodies(spec: dict, op: Op, theirs: dict, mine: dict, verdict: Verdict) -> N
     own = {k: v for k, v in leaked.items() if k in properties} if isinstance(leaked, dict) else leaked
     if verdict.check(own == (mine.get("json") or {}), f"body {mine.get('json')}, theirs {theirs.get('json')}"):
         verdict.on_purpose("B-W13", "the body holds the body's properties only")
-
-
-# ------------------------------------------------------------------ OpenAPITool
-def compare_openapitool(scenario: dict, ours: dict) -> Verdict:
-    """Compare one scenario of kind x_openapitool."""
-    verdict, observed = Verdict(), scenario["observed"]
-    secret = scenario.get("run_credentials") or scenario.get("credentials")
-    _no_secret(secret, observed, ours, verdict)
-    if "error" in ours or "error" in observed:
-        _raised(scenario, observed, ours, verdict)
-        return verdict
-    spec = document(scenario.get("run_spec") or scenario.get("spec"))
-    _offers(observed["tools_offered"], ours["tools_offered"], spec, scenario.get("allowed_operations"), verdict)
-    theirs, mine = (json.loads(o["service_response"][0]["content"]) for o in (observed, ours))
-    verdict.check(observed["service_response"][0]["role"] == ours["service_response"][0]["role"], "another role")
-    call = next((c for c in map(call_of_reply, scenario.get("model_replies", [])[:1]) if c is not None), None)
-    if call is None and "requests" in ours:
-        call = _call_in_prose(scenario)
-        if verdict.check(
-            call is not None and "error" in theirs, f"ours found a call in {scenario['model_replies'][0]!r}"
-        ):
-            verdict.on_purpose("B-W11", "one reader of calls is used everywhere: in prose, and whatever the provider")
-            _check_request(ours["requests"][-1], outcome(spec, *call, _credentials(scenario)), verdict)
-        return verdict
-    if call is None:
-        both = "error" in theirs and "error" in mine and "requests" not in ours
-        verdict.check(both, f"a reply without a call gave {mine}, theirs {theirs}")
-        return verdict
-    _answered(scenario, spec, call, (theirs, mine), (observed, ours), verdict)
-    return verdict
-
-
-def _call_in_prose(scenario: dict) -> tuple | None:
-    """Return the call in the first JSON value that a text holds."""
-    text = scenario["model_replies"][0]
-    if not isinstance(text, str):
-        return first_call(text, ("arguments", "parameters", "input"))
-    for start in (i for i, char in enumerate(text) if char in "[{"):
-        try:
-            return first_call(json.JSONDecoder().raw_decode(text[start:])[0], ("arguments", "parameters", "input"))
-        except ValueError:
-            continue
-    return None
-
-
-def _credentials(scenario: dict) -> str | None:
-    """Return the credential that belongs to a run: the one given to it, else the first one."""
-    return scenario.get("run_credentials") or scenario.get("credentials")
-
-
-def _answered(scenario: dict, spec: dict, call: tuple, said: tuple, whole: tuple, verdict: Verdict) -> None:
-    (theirs, mine), (observed, ours) = said, whole
-    want = outcome(spec, *call, _credentials(scenario), scenario.get("allowed_operations"))
-    sent = (ours.get("requests") or [None])[-1]
-    if not verdict.check((sent is not None) == (want.kind == "request"), f"expected {want.kind}, ours said {mine}"):
-        return
-    if sent is not None:
-        _check_request(sent, want, verdict)
-        failed = "send_error" in scenario
-        verdict.check(("error" in mine) == failed, f"ours answered {mine}")
-    else:
-        verdict.check("error" in mine, f"ours answered {mine}")
-    first = (observed.get("requests") or [None])[0]
-    scenario = {**scenario, "credentials": _credentials(scenario)}
-    _against(scenario, spec, call, theirs if "error" in theirs else None, first, sent, want, verdict)
-    if sent is not None and first is not None:
-        verdict.check(theirs == mine or ("error" in theirs and "error" in mine), f"answer {mine}, theirs {theirs}")
-
-
-def _raised(scenario: dict, observed: dict, ours: dict, verdict: Verdict) -> None:
-    if "error" in ours:
-        spec, allowed = document(scenario.get("spec") or ""), scenario.get("allowed_operations")
-        if (
-            "error" not in observed
-            and spec is not None
-            and _names_nothing_known(spec, allowed, observed, ours, verdict)
-        ):
-            return
-        verdict.check("error" in observed, f"ours raised {ours['error']}, theirs did not")
-        verdict.check(ours["error"]["type"] == "ConfigError", f"ours raised {ours['error']}")
-        return
-    text = isinstance(scenario.get("spec"), str) or isinstance(scenario.get("run_spec"), str)
-    usable = document(scenario.get("run_spec") or scenario.get("spec") or "") is not None
-    if verdict.check(text and usable, f"theirs raised {observed['error']}, ours went on"):
-        verdict.on_purpose("B-W12", "a document given as text is read, as documented")

@@ -22,8 +22,9 @@ from invoker_compare import compare
 from invoker_probes import compare_leaves, run_probe
 from invoker_verdict import Verdict
 from invoker_world import run_invoker, run_tool
-from openapi_compare import compare_openapi, compare_openapitool
+from openapi_compare import compare_openapi
 from openapi_scenarios import run_openapi, run_openapitool
+from openapitool_compare import compare_openapitool
 
 KINDS = {
     "x_invoker": (run_invoker, compare),
