@@ -20,7 +20,7 @@ from toolkit.extraction.types import Rejected
 
 FENCE = re.compile(r"(?:```|~~~)[ \t]*[\w+-]*[ \t]*\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*\n")
 FENCE_END = re.compile(r"\s*(?:```|~~~|`)")
-_JSON_START = re.compile(r"[{\[\"'“‘]|&quot;|&#34;")
+_JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,}\])[{\[\"'“‘]|&quot;|&#34;")
 _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*:")
 _PYTHON = re.compile(r"\[*\s*[`'\"]?\s*(?:print\(|\w+\s*=\s*(?=\w))?[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
 _SEPARATOR = re.compile(r"\s*[,;]?\s*")

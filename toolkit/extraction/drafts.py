@@ -12,23 +12,12 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.resolve import ToolIndex
 from toolkit.extraction.types import Rejected, Span
 
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b]|\\n(?=[\s<{\[]|$))*")
 NOTHING = object()  # an argument key that is not there at all
-
-
-@dataclass(slots=True)
-class Fuel:
-    """Bound the work that failed attempts may cost, so that hostile text stays linear."""
-
-    left: int
-
-    def spend(self, amount: int) -> bool:
-        """Pay for a failed attempt; False once nothing is left."""
-        self.left -= amount
-        return self.left > 0
 
 
 @dataclass(slots=True)

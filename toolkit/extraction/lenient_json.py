@@ -12,9 +12,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.values import Unreadable, ValueReader
 
 WINDOW = 1024
+_FAILED = 64  # what a failed attempt costs at least
 _ITEM_END = 16  # an error this near to the end of a window may be the window's fault
 
 
@@ -72,9 +74,11 @@ def read_json(text: str, pos: int, limit: int | None = None, *, bare_values: boo
     return strict if strict is not None else mend(text, pos, limit, bare_values=bare_values)
 
 
-def read_strict(text: str, pos: int, limit: int) -> JsonRead | None:
-    """Read strict JSON only; None if it is not."""
+def read_strict(text: str, pos: int, limit: int, fuel: Fuel | None = None) -> JsonRead | None:
+    """Read strict JSON only; None if it is not, at the cost of `fuel`."""
     size = WINDOW
+    if fuel is not None and fuel.left <= 0:
+        return None
     while True:
         stop = min(pos + size, limit)
         window = text[pos:stop]
@@ -82,10 +86,14 @@ def read_strict(text: str, pos: int, limit: int) -> JsonRead | None:
             value, end = _DECODER.raw_decode(window)
         except json.JSONDecodeError as error:
             cut = error.pos >= len(window) - _ITEM_END or error.msg.startswith("Unterminated")
+            if fuel is not None:
+                fuel.spend(len(window) if cut else error.pos + _FAILED)
             if stop == limit or not cut:
                 return None
             size *= 8
         except (ValueError, RecursionError):
+            if fuel is not None:
+                fuel.spend(len(window) + _FAILED)
             return None
         else:
             return JsonRead(value, pos + end) if shallow(window, end) else JsonRead(None, pos + end, (), "too_deep")

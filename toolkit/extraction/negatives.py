@@ -41,9 +41,9 @@ _TYPE_WORDS = {
 }  # fmt: skip
 _HEDGE = re.compile(
     r"""\b(?:for\s+(?:example|instance)|e\.g\.|i\.e\.|examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)
-    |might\s+(?:be|send|call|look|use)|you\s+(?:wrote|said|sent|typed|asked|call|can\s+call|could|would|pasted)|user\s+(?:wrote|said|sent|typed)
+    |might\s+(?:be|send|call|look|use)|you\s+(?:wrote|said|sent|typed|call|can\s+call|could|would|pasted)|user\s+(?:wrote|said|sent|typed)
     |wrote:|syntax|usage|looks?\s+like|template|placeholders?|signature|pattern\s+is|format\s+(?:is|of|would)
-    |(?:the|your|this)\s+(?:\w+\s+)?logs?\b|log\s+(?:shows?|line|entry|says)|in\s+the\s+docs|documentation|manual|declared|declaration|definition|defined\s+as
+    |in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)|in\s+the\s+docs|documentation|manual|declared|declaration|definition|defined\s+as
     |schema\b|server\s+(?:answers|returns|responds|sent)|returned|responded|was\s+called|earlier|previously|previous\s+turn|last\s+time|transcript|quoted?|such\s+as|instead\s+of
     |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)|not\s+(?:call|send|run|use)\b|don't\s+(?:call|send|run|use)\b)""",
     re.VERBOSE | re.IGNORECASE,

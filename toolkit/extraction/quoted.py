@@ -122,7 +122,9 @@ def _closes(text: str, end: int, limit: int, key: bool, closers: str) -> bool:
     if following == "":
         return True
     if following == ",":
-        return bool(_MEMBER.match(text, after + 1, limit) or _ITEM.match(text, after + 1, limit))
+        gap = _SPACE.match(text, after + 1, limit)
+        member = gap.end() if gap else after + 1
+        return bool(_MEMBER.match(text, member, limit) or _ITEM.match(text, member, limit))
     if following in closers:
         run = _CLOSERS[closers].match(text, after, limit)
         stop = run.end() if run else after

@@ -21,16 +21,15 @@ _SUFFIX = re.compile(r"(?::\d+|\(\s*\))$")
 _AROUND = "`'\"*<> \t\r\n,:;()[]{}“”‘’"
 _FOLD = re.compile(r"[\W_]+")
 NAME = re.compile(r"[^\W\d][\w.\-:/]*")
-_CACHE_SIZE = 64
+_CACHE_SIZE, _LONGEST_NAME = 64, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Hold the tool that a written name means, or None and the closest names; `repairs` says how it was found."""
+    """Hold the tool that a written name means, or None; `repairs` says how it was found."""
 
     tool: ToolSpec | None
     repairs: tuple[str, ...] = ()
-    closest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +56,16 @@ class ToolIndex:
         open: no tools were given, so that every name may be one.
         folded: letters and digits of a name -> the tools that share them.
         last: letters and digits of the last part of a dotted name -> the tools that share them.
+        known: written name -> what it was resolved to.
+        endings: pattern of an opening bracket behind what may be a tool's name.
     """
 
     tools: dict[str, ToolSpec]
     open: bool = False
     folded: dict[str, list[str]] = field(default_factory=dict)
     last: dict[str, list[str]] = field(default_factory=dict)
+    known: dict[str, Resolved] = field(default_factory=dict)
+    endings: re.Pattern[str] | None = None
 
     def resolve(self, written: str) -> Resolved:
         """Return the tool that `written` means.
@@ -71,8 +74,18 @@ class ToolIndex:
         >>> index.resolve("GetWeather").repairs, index.resolve("math_factorial").tool.name
         (('name_spelling',), 'math.factorial')
         """
+        found = self.known.get(written)
+        if found is None:
+            if len(self.known) >= _CACHE_SIZE * 16:
+                self.known.clear()
+            found = self.known[written] = self._resolve(written)
+        return found
+
+    def _resolve(self, written: str) -> Resolved:
         if (exact := self.tools.get(written)) is not None:
             return Resolved(exact)
+        if len(written) > _LONGEST_NAME:
+            return Resolved(None)
         cleaned = clean(written)
         if (exact := self.tools.get(cleaned)) is not None:
             return Resolved(
@@ -86,11 +99,29 @@ class ToolIndex:
             names = table.get(key, ())
             if key and len(names) == 1:
                 return Resolved(self.tools[names[0]], (code,))
-        return Resolved(None, (), tuple(get_close_matches(cleaned, self.tools, 3, 0.5)))
+        return Resolved(None)
+
+    def closest(self, written: str) -> tuple[str, ...]:
+        """Return up to three declared names that look like `written`."""
+        return tuple(get_close_matches(clean(written)[:_LONGEST_NAME], self.tools, 3, 0.5))
 
     def declared(self, written: str) -> bool:
         """Tell whether `written` means a declared tool."""
         return written in self.tools or self.resolve(written).tool is not None
+
+
+def name_endings(names: list[str]) -> re.Pattern[str] | None:
+    """Return the pattern of an opening bracket behind what may be one of these names; None if there are none.
+
+    Only the last letters are looked at, in any case, so that the search stays a scan for a bracket.
+    """
+    letters = {name[-2:] if len(name) > 1 else name for name in names}
+    for width in (2, 1):
+        endings = sorted({re.escape(ending.lower()) for ending in letters if len(ending) == width})
+        if endings and (width == 1 or not any(len(ending) == 1 for ending in letters)):
+            return re.compile(rf"\((?<=(?i:{'|'.join(endings)})\()")
+        letters = {ending[-1:] for ending in letters}
+    return None
 
 
 def fold(name: str) -> str:
@@ -129,7 +160,7 @@ def tool_index(tools: Iterable[Any] | None) -> ToolIndex:
     if held is not None and all(isinstance(tool, Tool) for tool in given):
         return held[1]  # Tool is frozen; a dict may have changed since
     specs = [spec for item in given for spec in _specs(item)]
-    index = ToolIndex({spec.name: spec for spec in specs})
+    index = ToolIndex({spec.name: spec for spec in specs}, endings=name_endings([spec.name for spec in specs]))
     for name in index.tools:
         index.folded.setdefault(fold(name), []).append(name)
         index.last.setdefault(fold(re.split(r"[.:/]", name)[-1]), []).append(name)

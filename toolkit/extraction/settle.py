@@ -87,7 +87,7 @@ def _name(draft: Draft, source: Source, explicit: bool) -> tuple[str, ToolSpec |
         raise Refused("placeholder", f"{name!r} only holds a name's place.")
     if not explicit and not source.tools.open:
         raise Refused("undeclared", f"No tool is called {name!r}, and nothing marks this as a call.")
-    return name, None, [] if name == draft.name else ["name_decoration"], found.closest
+    return name, None, [] if name == draft.name else ["name_decoration"], source.tools.closest(name)
 
 
 def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dict[str, Any], list[str]]:

@@ -29,6 +29,9 @@ _KEEP_TEXT = {
 }
 
 
+_DEEPEST = 3  # regions within regions; deeper ones are text
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """Hold an accepted call and how it stands: `explicit`, in a sentence, closed."""
@@ -52,9 +55,14 @@ class Walk:
         stopped: nothing further is read.
     """
 
-    def __init__(self, source: Source, names: frozenset[str] | None, explicit_only: bool = False) -> None:
-        self.source, self.names, self.explicit_only = source, names, explicit_only
-        self.search, self.at_start, self.syntaxes = triggers(names)
+    def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0) -> None:
+        self.source, self.names, self.depth = source, names, depth
+        self.triggers = triggers(names)
+        self.endings = None
+        if self.triggers.by_name is not None and source.tools.tools:
+            self.endings = source.tools.endings
+        self.bracket: re.Match[str] | None = None
+        self.bracket_from = -1
         self.pos = self.floor = 0
         self.taken: list[Taken] = []
         self.rejected: list[Rejected] = []
@@ -73,21 +81,41 @@ class Walk:
         source = self.source
         found = None
         if self.pos == self.floor and self.pos < source.limit:
-            found = self.at_start.match(source.text, self.pos, source.limit)
-        found = found or self.search.search(source.text, self.pos, source.limit)
+            found = self.triggers.at_start.match(source.text, self.pos, source.limit)
+        found = found or self.next()
         if found is None or self.stopped:
             self.text.append(source.text[self.pos : source.limit])
             self.pos = source.limit
             return False
-        name = found.lastgroup or ""
+        name = found.lastgroup or self.triggers.by_name_key
         start = found.start()
-        reading = self.syntaxes[name].read(source, found)
+        deep = self.depth >= _DEEPEST and name.startswith("thoughts")
+        reading = None if deep else self.triggers.syntaxes[name].read(source, found)
+        if reading is None and not deep:
+            for other, opened in self.triggers.others(found):
+                reading = other.read(source, opened)
+                if reading is not None:
+                    name = other.name
+                    break
         if reading is None or reading.end <= self.pos:
             self.text.append(source.text[self.pos : start + 1])
             self.pos = start + 1
             return True
         self.take(name, start, reading)
         return True
+
+    def next(self) -> re.Match[str] | None:
+        """Return the next trigger: a marker, or a bracket behind what may be a tool's name."""
+        text, limit = self.source.text, self.source.limit
+        found = self.triggers.search.search(text, self.pos, limit)
+        if self.endings is None:
+            return found
+        if self.bracket_from < 0 or self.bracket is not None and self.bracket.start() < self.pos:
+            self.bracket = self.endings.search(text, self.pos, limit)
+            self.bracket_from = self.pos
+        if found is None or self.bracket is not None and self.bracket.start() < found.start():
+            return self.bracket
+        return found
 
     def take(self, name: str, start: int, reading: Reading) -> None:
         """Take what a syntax read, and go on behind it."""
@@ -154,7 +182,7 @@ class Walk:
         return (
             self.names is None
             or label in self.names
-            or any(label in one.labels for one in self.syntaxes.values() if one.name in self.names)
+            or any(label in one.labels for one in self.triggers.syntaxes.values() if one.name in self.names)
         )
 
     def thought(self, name: str, reading: Reading) -> None:
@@ -166,7 +194,7 @@ class Walk:
             self.thinking.append(reading.thinking.strip())
             return
         start, end = reading.inner
-        inside = Walk(self.source.within(end), self.names, explicit_only=True)
+        inside = Walk(self.source.within(end), self.names, self.depth + 1)
         inside.pos = inside.floor = start
         inside.run()
         if reading.final:
@@ -194,7 +222,10 @@ class Walk:
     def inside(self, reading: Reading) -> None:
         """Walk a region of its own, such as the content of a fence."""
         start, end = reading.inner or (0, 0)
-        inner = Walk(self.source.within(end), self.names, self.explicit_only)
+        if self.depth >= _DEEPEST:
+            self.text.append(self.source.text[start:end])
+            return
+        inner = Walk(self.source.within(end), self.names, self.depth + 1)
         inner.pos = inner.floor = start
         inner.run()
         self.rejected += inner.rejected

@@ -33,6 +33,8 @@ class Syntax:
         labels: names that its results may carry.
         summary: one line about it.
         mark: it holds no calls and is read beside every chosen syntax.
+        late: its opener is so wide that it is tried after all others.
+        by_name: it begins with a bracket behind a tool's name, which is searched for by the names' last letters.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Syntax:
     labels: tuple[str, ...]
     summary: str
     mark: bool = False
+    late: bool = False
+    by_name: bool = False
 
 
 SYNTAXES: dict[str, Syntax] = {}
@@ -55,12 +59,12 @@ ALIASES = {
 _MARKS = "toolkit.extraction.syntaxes.marks"
 
 
-def syntax(name: str, opener: str, labels: tuple[str, ...] = ()) -> Callable[[Read], Read]:
-    """Register the function below as the reader of a syntax."""
+def syntax(name: str, opener: str, labels: tuple[str, ...] = (), *, late: bool = False, by_name: bool = False) -> Callable[[Read], Read]:
+    """Register the function below as the reader of a syntax; for `late` and `by_name` see `Syntax`."""
 
     def register(read: Read) -> Read:
         summary = (sys.modules[read.__module__].__doc__ or "").split("\n", 1)[0]
-        SYNTAXES[name] = Syntax(name, opener, read, (name, *labels), summary, read.__module__ == _MARKS)
+        SYNTAXES[name] = Syntax(name, opener, read, (name, *labels), summary, read.__module__ == _MARKS, late, by_name)
         return read
 
     return register
@@ -90,6 +94,9 @@ def load() -> dict[str, Syntax]:
     if not SYNTAXES:
         for module in sorted(item.name for item in pkgutil.iter_modules(__path__)):
             importlib.import_module(f"{__name__}.{module}")
+        ordered = sorted(SYNTAXES.items(), key=lambda item: item[1].late)
+        SYNTAXES.clear()
+        SYNTAXES.update(ordered)
     return SYNTAXES
 
 

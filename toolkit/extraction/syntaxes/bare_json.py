@@ -67,7 +67,7 @@ def read_open(source: Source, found: re.Match[str]) -> Reading | None:
 
 
 def _read(source: Source, start: int, label: str, explicit: bool = False) -> Reading | None:
-    read = read_strict(source.text, start, source.limit)
+    read = read_strict(source.text, start, source.limit, source.fuel)
     if read is None:
         if not explicit and not _worth_mending(source, start):
             source.fuel.spend(64)

@@ -14,7 +14,7 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 
-@syntax("cline_xml", opener=r"<[ \t]*(?!/)[^\W\d][\w.\-]*[ \t]*>")
+@syntax("cline_xml", opener=r"<[ \t]*(?!/)[^\W\d][\w.\-]*[ \t]*>", late=True)
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one tool's tag with its parameters."""
     name = found[0].strip("<> \t")

@@ -17,8 +17,9 @@ from toolkit.extraction.python_calls import PythonRead, read_calls
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
-_NAME_BEFORE = re.compile(r"[A-Za-z_][\w.\\\-/]*[ \t]?$")
-_FIRST = re.compile(r"\[?\s*\[?\s*[`'\"]?\s*([A-Za-z_][\w.\\\-/:]*?)[ \t]*\(")
+_FAILED = 4000  # what a failed attempt may have looked at
+_NAME_BACKWARDS = re.compile(r"[\w.\\\-/]+")
+_FIRST = re.compile(r"\[?\s*\[?\s*[`'\"]?\s*(?:print\s*\(\s*|await\s+)?([A-Za-z_][\w.\\\-/:]*?)[ \t]*\(")
 
 
 @syntax("llama_pythonic", opener=r"\[(?=\s*\[?\s*[`'\"]?[A-Za-z_][\w.\\\-/:]*[ \t]*\()", labels=("bfcl_prompt",))
@@ -27,23 +28,25 @@ def read_list(source: Source, found: re.Match[str]) -> Reading | None:
     return python_reading(source, found.start(), "llama_pythonic")
 
 
-@syntax("python_line", opener=r"\((?<=[\w\\ ]\()", labels=("llama_pythonic", "bfcl_prompt"))
+@syntax("python_line", opener=r"\(", labels=("llama_pythonic", "bfcl_prompt"), by_name=True)
 def read_line(source: Source, found: re.Match[str]) -> Reading | None:
     """Read calls without brackets, from the name before the bracket."""
-    name = _NAME_BEFORE.search(source.text, max(0, found.start() - 128), found.start())
-    if name is None or source.tools.open or not source.tools.declared(name[0].strip().replace("\\", "")):
+    end = found.start()
+    backwards = _NAME_BACKWARDS.match(source.text[max(0, end - 128) : end][::-1])
+    name = backwards[0][::-1].lstrip(".-/\\0123456789") if backwards else ""
+    if not name or source.tools.open or not source.tools.declared(name.replace("\\", "")):
         return None
-    return python_reading(source, name.start(), "llama_pythonic")
+    return python_reading(source, end - len(name), "llama_pythonic")
 
 
 def python_reading(source: Source, start: int, label: str) -> Reading | None:
-    """Read the calls that begin at `start`; None unless each names a declared tool."""
+    """Read the calls that begin at `start`; None unless the first names a declared tool."""
     first = _FIRST.match(source.text, start, source.limit)
     name = first[1].replace("\\", "") if first else ""
     if first is None or source.fuel.left <= 0 or not (source.tools.open or source.tools.declared(name)):
         return None
     read = read_calls(source.text, start, source.limit)
-    source.fuel.spend(read.end - start + 64)
+    source.fuel.spend(read.end - start + 64 if read.problem is None else min(source.limit - start, _FAILED))
     if read.problem == "truncated":
         rejected = Rejected((start, source.limit), label, "truncated", "The call was cut.", name)
         return Reading(source.limit, (), (rejected,), explicit=False)

@@ -98,7 +98,7 @@ def _block(text: str, pos: int, limit: int) -> tuple[dict[str, Any], int]:
         if written in ("|", ">", "|-", ">-"):
             values[pair["key"]], pos = _lines(text, pos, limit, depth)
         elif written:
-            values[pair["key"]] = _scalar(written)
+            values[pair["key"]] = str(_scalar(written))
         else:
             values[pair["key"]], pos = _nested(text, pos, limit, depth)
         end = pos
@@ -134,7 +134,7 @@ def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
     return "\n".join(lines).strip("\n"), pos
 
 
-def _scalar(written: str) -> Any:
+def _scalar(written: str) -> str:
     """Return a value as plain text, or what its quotes or brackets hold."""
     if written[:1] in "\"'" and written[-1:] == written[:1] and len(written) > 1:
         read = mend(written, 0, len(written))
@@ -142,10 +142,10 @@ def _scalar(written: str) -> Any:
     return _COMMENT.sub("", written)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: str) -> Any:
     """Return a member of a list or map with its own type, since no schema reaches it as text."""
-    if isinstance(value, _Quoted) or not isinstance(value, str):
-        return value
+    if isinstance(value, _Quoted):
+        return str(value)
     read = read_strict(value, 0, len(value))
     return read.value if read is not None and not value[read.end :].strip() else value
 
