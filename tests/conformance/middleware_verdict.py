@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from middleware_compare import Comparison, scripted
+import jsonschema_rs
+from middleware_compare import Comparison, plain_events, scripted
 from middleware_world import NAMES, NODE_HOOKS, play, turns_for
 
 Data = dict[str, Any]
@@ -22,15 +23,15 @@ SWITCHES = {"A-W4": {"on_tool_error": "raise"}, "A-W18": {"hidden_tools": "allow
 
 def judge(scenario: Data) -> tuple[str, list[str], str]:
     """Return the verdict, the rows of the table that a difference is owed to, and what differs."""
-    theirs = scenario["observed"]
-    ours = play(scenario)
+    theirs = {**scenario["observed"], "events": plain_events(scenario["observed"]["events"], scenario)}
+    ours = run(scenario)
     differences = Comparison(scenario, theirs, ours).differences()
     if not differences:
         return "agrees", [], ""
     for rows in ([], ["A-W4"], ["A-W18"], ["A-W4", "A-W18"]):
         settings = {key: value for row in rows for key, value in SWITCHES[row].items()}
-        switched = play(scenario, **settings) if rows else ours
-        if rows and not repaired(rows, ours):
+        switched = run(scenario, **settings) if rows else ours
+        if rows and not (repaired(ours) or prefix(theirs["events"], ours["events"])):
             continue
         left = Comparison(scenario, theirs, switched).differences()
         if not left:
@@ -41,11 +42,28 @@ def judge(scenario: Data) -> tuple[str, list[str], str]:
     return "differs", [], ", ".join(differences)
 
 
-def repaired(rows: list[str], ours: Data) -> bool:
+def run(scenario: Data, **settings: Any) -> Data:
+    """Play a scenario; where threads race, events are sorted, as in the file."""
+    ours = play(scenario, **settings)
+    ours["events"] = plain_events(ours["events"], scenario)
+    if scenario.get("unordered_events"):
+        ours["events"] = sorted(ours["events"])
+    return ours
+
+
+def history(notes: Data) -> list[Data]:
+    """Return the final messages, or those that the error kept."""
+    return notes.get("final_messages") or (notes.get("partial") or {}).get("final_messages") or []
+
+
+def repaired(ours: Data) -> bool:
     """Tell whether our default run answers what failed or was hidden with an error result, and each call once."""
-    messages = (ours.get("final_messages") or (ours.get("partial") or {}).get("final_messages")) or []
-    errors = [m for m in messages if m.get("status") == "error"]
-    return bool(errors) and answered_once(messages) and bool(rows)
+    return any(m.get("status") == "error" for m in history(ours)) and answered_once(history(ours))
+
+
+def within(part: list[str], whole: list[str]) -> bool:
+    """Tell whether one run did everything that the other did, in whatever order."""
+    return not Counter(part) - Counter(whole)
 
 
 def answered_once(messages: list[Data]) -> bool:
@@ -55,6 +73,9 @@ def answered_once(messages: list[Data]) -> bool:
 
 
 def prefix(shorter: list[str], longer: list[str]) -> bool:
+    """Tell whether one run starts as the other; sorted events can only be counted."""
+    if shorter == sorted(shorter) and longer == sorted(longer):
+        return not Counter(shorter) - Counter(longer)
     return longer[: len(shorter)] == shorter
 
 
@@ -100,7 +121,9 @@ def first_hook_jumps_to_model(scenario: Data, theirs: Data, ours: Data) -> bool:
 
 
 def bad_jump(scenario: Data, theirs: Data, ours: Data) -> bool:
-    """A-W3: an undeclared or unknown target is lost, obeyed or crashes there; here it is a clear error, or obeyed."""
+    """A-W3: an undeclared or unknown target is lost, obeyed or crashes there; here it is an error, or obeyed."""
+    if not ours["events"] and refused(ours, "may jump to 'tools'"):  # declared without a tool stage
+        return not any(part.get("tools") for part in (scenario, *scenario.get("middlewares", [])))
     for name, hook, given, _ in hooks_of(scenario):
         if hook in NODE_HOOKS:
             declared = given.get("can_jump_to", ())
@@ -148,11 +171,10 @@ def command_update(given: Data) -> Data:
 
 
 def two_writers(scenario: Data, theirs: Data, ours: Data) -> bool:
-    """A-W6: two writers of a plain field in one step crash there; here the last wins: inner before outer, call order."""
+    """A-W6: two writers of a plain field in one step crash there; here the last wins, the outer one."""
     error = theirs.get("error") or {}
-    if error.get("type") != "InvalidUpdateError" or ours.get("error") or scenario.get("unordered_events") is None:
-        if error.get("type") != "InvalidUpdateError" or ours.get("error"):
-            return False
+    if error.get("type") != "InvalidUpdateError" or ours.get("error"):
+        return False
     key = error["message"].split("'")[1] if "'" in error["message"] else ""
     wraps = [command_update(given).get(key) for _, hook, given, _ in hooks_of(scenario) if hook == "wrap_model_call"]
     tools = {t["name"]: t.get("update", {}).get(key) for t in scenario.get("tools", [])}
@@ -168,7 +190,7 @@ def request_changed_in_place(scenario: Data, theirs: Data, ours: Data) -> bool:
     if not ops:
         return False
     sneaky = {given.get("content") for given in ops} - {None}
-    messages = ours.get("final_messages") or (ours.get("partial") or {}).get("final_messages") or []
+    messages = history(ours)
     clean = not any(m["content"] in sneaky for m in messages)
     caught = any("caught:AttributeError" in e for e in ours["events"]) or any(
         m["content"].startswith("fallback:") for m in messages
@@ -189,7 +211,7 @@ def wrong_flavour(scenario: Data, theirs: Data, ours: Data) -> bool:
     if scenario.get("mode") == "async":
         late = (theirs.get("error") or {}).get("type") == "NotImplementedError"
         sync_wraps = any(flavour == "sync" and hook.startswith("wrap_") for _, hook, _, flavour in hooks)
-        return late and sync_wraps and not refused(ours) and prefix(theirs["events"], ours["events"])
+        return late and sync_wraps and not refused(ours) and within(theirs["events"], ours["events"])
     waiting = [(name, hook) for name, hook, _, flavour in hooks if flavour == "async"]
     return not ours["events"] and any(refused(ours, name, f"a{hook}") for name, hook in waiting)
 
@@ -212,23 +234,33 @@ def agree_so_far(theirs: Data, ours: Data) -> bool:
 def unreadable_calls(scenario: Data, theirs: Data, ours: Data) -> bool:
     """A-W12: a turn of unreadable calls ends the run there; here each is answered with the reason and asked again."""
     wanted = [c["id"] for t in scenario.get("model_turns", []) for c in t.get("invalid_tool_calls", [])]
-    messages = ours.get("final_messages") or (ours.get("partial") or {}).get("final_messages") or []
-    told = Counter(m["tool_call_id"] for m in messages if m["type"] == "tool" and m["status"] == "error")
+    told = Counter(m["tool_call_id"] for m in history(ours) if m["type"] == "tool" and m["status"] == "error")
+    silent = {m.get("tool_call_id") for m in history(theirs)}
     met = [known for known in wanted if told[known] == 1]
     asked_more = len(ours["model_calls"]) > len(theirs["model_calls"])
-    return bool(met) and asked_more and prefix(theirs["events"][:1], ours["events"])
+    return bool(met) and (asked_more or any(known not in silent for known in met))
 
 
 def step_limit(scenario: Data, theirs: Data, ours: Data) -> bool:
     """A-W14: the original counts every hook as a step and loses everything; we count turns and keep what was done."""
     if (theirs.get("error") or {}).get("type") != "GraphRecursionError":
         return False
-    if ours.get("error") is None:
+    if ours.get("error") is None or scripted(ours["error"], scenario):  # our limit was not reached
         return prefix(theirs["events"], ours["events"])
-    ours_limited = ours["error"]["type"] == "LimitError" and bool((ours.get("partial") or {}).get("final_messages"))
-    turns = sum(m["type"] == "ai" for m in (ours.get("partial") or {}).get("final_messages", []))
-    within = turns <= len(scenario["input"].get("messages", [])) + turns_for(scenario)
-    return ours_limited and within and prefix(theirs["events"], ours["events"])
+    turns = sum(m["type"] == "ai" for m in history(ours))
+    kept = bool(history(ours)) and turns <= len(scenario["input"].get("messages", [])) + turns_for(scenario)
+    return ours["error"]["type"] == "LimitError" and kept and prefix(theirs["events"], ours["events"])
+
+
+def answer_does_not_fit(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A12: an answer that breaks its JSON Schema is taken there; here it is refused with the reason, as A12 asks."""
+    fmt = scenario.get("response_format")
+    if not isinstance(fmt, dict):
+        return False
+    calls = [call for turn in scenario.get("model_turns", []) for call in turn.get("tool_calls", [])]
+    answers = [call["args"] for call in calls if call["name"] == fmt.get("title")]
+    told = [m for m in history(ours) if m.get("name") == fmt.get("title") and m.get("status") == "error"]
+    return bool(told) and not all(jsonschema_rs.is_valid(fmt, answer) for answer in answers)
 
 
 def one_name_two_tools(scenario: Data, theirs: Data, ours: Data) -> bool:
@@ -249,6 +281,7 @@ RULES: dict[str, Callable[[Data, Data, Data], bool]] = {
     "A-W9": wrong_flavour,
     "A-W11": bad_wrapper_result,
     "A-W12": unreadable_calls,
+    "A12": answer_does_not_fit,
     "A-W14": step_limit,
     "A-W17": one_name_two_tools,
 }

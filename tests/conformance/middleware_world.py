@@ -7,6 +7,7 @@ public neighbours are used. Not here: whether the notes agree (`middleware_verdi
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import operator
 import threading
@@ -169,6 +170,15 @@ def tool(spec: Data, notes: Notes) -> tk.Tool:
         finally:
             notes.add(f"tool:{name}:end")
 
+    work.__annotations__ = {p: kind for p, (kind, _) in fields.items()}  # so that 1.0 becomes the int it asks for
+    work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                p, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=inspect.Parameter.empty if d is ... else d
+            )
+            for p, (kind, d) in fields.items()
+        ]
+    )
     made = tk.Tool(
         name,
         spec.get("description", f"{name} tool"),
@@ -382,10 +392,8 @@ def build(scenario: Data, notes: Notes, settings: Data) -> tk.Agent:
 
 
 def turns_for(scenario: Data) -> int:
-    """Return how many turns our limit allows: its steps, or as many as the script has."""
-    if "recursion_limit" not in scenario:
-        return MANY
-    return min(scenario["recursion_limit"], len(scenario.get("model_turns", [])) or scenario["recursion_limit"])
+    """Return how many turns our limit allows, which counts turns where the original counts every step."""
+    return scenario.get("recursion_limit", MANY)
 
 
 def outcome_of(trace: tk.Trace) -> Data:

@@ -1,4 +1,4 @@
-"""Does the agent do what the original agent loop and its middleware were seen to do? Replay a file of observed scenarios.
+"""Does our agent do what the original and its middleware were seen to do? Replay a file of observed scenarios.
 
     python tests/conformance/replay_middleware.py FILE.json [--only NAME] [-v]
 

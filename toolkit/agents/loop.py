@@ -59,7 +59,6 @@ def agent_loop(run: Run) -> Generator[Step, Any, None]:
         LimitError: a limit is used up.
         UpdateError: a hook, wrapper or tool returned something unusable.
     """
-    _answer_invalid_history(run)
     stage = (yield from _chain(run, run.chains.before_agent)) or "model"
     while True:
         if stage == "model":
@@ -91,6 +90,8 @@ def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
 def _turn(run: Run) -> Stage:
     """Ask the model once, run the after_model chain, and tell where to go."""
     run.check_limits()
+    if run.state.any_invalid:
+        _answer_invalid(run)
     run.reason = "done"
     run.offered = None
     run.state.values.pop("structured_response", None)
@@ -152,13 +153,11 @@ def _nothing_ran(run: Run, turn: ChatMessage) -> bool:
 
 
 def _police(run: Run, turn: ChatMessage) -> None:
-    """Answer calls that may not run with the reason: unreadable ones, and those against the tool choice."""
+    """Answer calls that are against the tool choice with the reason."""
     answered = run.state.answered(turn)
     wanted, names = run.choice.wanted, {tool.name for tool in run.extra}
     calls = [c for c in turn.tool_calls if c.id not in answered and c.tool_name not in names]
-    refusals = [error_message(call, _invalid(bad)) for call, bad in _invalid_calls(turn) if call.id not in answered]
-    for bad in refusals:
-        run.trace.record("refused", reason="invalid_call", result=bad.tool_call_result)
+    refusals = []
     allowed = 0
     for call in calls:
         text = _objection(run, call, wanted, allowed)
@@ -194,11 +193,13 @@ def _invalid(bad: dict[str, Any]) -> str:
     return say("invalid_call", reason=bad.get("reason") or bad.get("error") or "it is no valid JSON")
 
 
-def _answer_invalid_history(run: Run) -> None:
-    """Put the reason after each unreadable call of the given history, so that the model is not left to guess."""
+def _answer_invalid(run: Run) -> None:
+    """Put the reason right after each turn whose calls could not be read, before the model is asked again."""
     for turn in [m for m in run.state.messages if m._meta.get("invalid_calls")]:
         answered = run.state.answered(turn)
         texts = [error_message(c, _invalid(bad)) for c, bad in _invalid_calls(turn) if c.id not in answered]
+        for text in texts:
+            run.trace.record("refused", reason="invalid_call", result=text.tool_call_result)
         run.state.insert_after(turn, texts)
 
 

@@ -64,7 +64,6 @@ class Run:
     """Hold one run."""
 
     __slots__ = (
-        "any_invalid",
         "asked_again",
         "chains",
         "choice",
@@ -100,7 +99,6 @@ class Run:
         self.repeated = 0
         self.repeated_turn: Any = None
         self.last_turn: Any = None
-        self.any_invalid = False
 
     # ------------------------------------------------------------------ state
     def merge(self, update: Any, who: str, targets: Sequence[str] | None = None) -> str | None:
@@ -163,19 +161,21 @@ class Run:
     def request(self) -> ModelRequest:
         """Return the request of this turn, before middleware."""
         setup = self.setup
-        choice = setup.tool_choice
-        if self.obeyed and arms.Choice.of(choice).wanted not in ("auto", "none"):
-            choice = None  # obeyed once; forced for ever it would never end
         return ModelRequest(
             model=setup.model,
             messages=tuple(self.state.messages),
             system_message=setup.system_message,
-            tool_choice=choice,
+            tool_choice=self.own_choice(),
             tools=setup.plan.tools,
             response_format=setup.response_format,
             state=self.state.view(),
             runtime=self.runtime,
         )
+
+    def own_choice(self) -> str | None:
+        """Return the agent's own tool choice for this turn; a call demanded once is not demanded for ever."""
+        choice = self.setup.tool_choice
+        return None if self.obeyed and choice not in (None, "none", "no-parallel") else choice
 
     def question(self, request: ModelRequest) -> arms.Question:
         """Return what is sent for the innermost request, and note what it offers.
@@ -184,9 +184,11 @@ class Run:
             UpdateError: it offers a tool that nobody could run.
         """
         self._check_tools(request)
-        self.choice = arms.Choice.of(request.tool_choice)
+        choice = arms.Choice.of(request.tool_choice)
+        # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
+        self.choice = choice if request.tool_choice == self.own_choice() else arms.Choice()
         extra = self._response_tool(request)
-        question = arms.ask(request, self.setup.arms, self.choice, (extra.tool,) if extra else ())
+        question = arms.ask(request, self.setup.arms, choice, (extra.tool,) if extra else ())
         self.offered = {tool.name: tool for tool in question.offered if not extra or tool is not extra.tool}
         self.trace.record(
             "model_call",

@@ -102,7 +102,7 @@ def _field(hint: Any, default: Any) -> StateField:
 class RunState:
     """Hold and merge the state of one run."""
 
-    __slots__ = ("_ids", "_prefix", "_stamped", "fields", "messages", "values")
+    __slots__ = ("_ids", "_prefix", "_stamped", "any_invalid", "fields", "messages", "values")
 
     def __init__(self, fields: Mapping[str, StateField]) -> None:
         self.fields = fields
@@ -111,6 +111,7 @@ class RunState:
         self._ids: set[str] = set()
         self._prefix = os.urandom(5).hex()
         self._stamped = 0
+        self.any_invalid = False  # some turn held calls that could not be read
         for name, declared in fields.items():
             if declared.default is not _MISSING:
                 self.values[name] = declared.initial()
@@ -185,6 +186,8 @@ class RunState:
 
     def _put(self, message: ChatMessage) -> None:
         known = message._meta.get("id")
+        if "invalid_calls" in message._meta:
+            self.any_invalid = True
         if known is None:
             self._stamped += 1
             known = f"{self._prefix}-{self._stamped}"

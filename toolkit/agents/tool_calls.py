@@ -59,9 +59,11 @@ def fit(tool: Tool, arguments: Any) -> dict[str, Any]:
     from toolkit.extraction.coerce import Coercion
 
     given = as_object(arguments, tool.name)
-    if tool.properties and not tool.parameters.get("additionalProperties"):
+    if "properties" in tool.parameters and not tool.parameters.get("additionalProperties"):
         given = {name: value for name, value in given.items() if name in tool.properties}
-    return Coercion(tool.parameters).arguments(given)
+    fitted = Coercion(tool.parameters).arguments(given)
+    # a number where text is wanted is a mistake the model should hear of
+    return {n: given[n] if isinstance(v, str) and not isinstance(given[n], str) else v for n, v in fitted.items()}
 
 
 class _Writes(State):
