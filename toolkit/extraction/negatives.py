@@ -36,18 +36,21 @@ _NO_TOOL = {
     "noneneeded",
     "respond",
 }
+_PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:[:=]|$)")
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
 }  # fmt: skip
-_HEDGE = re.compile(
-    r"""\b(?:for\s+(?:example|instance)|e\.g\.|i\.e\.|examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)
-    |might\s+(?:be|send|call|look|use)|you\s+(?:wrote|said|sent|typed|call|can\s+call|could|would|pasted)|user\s+(?:wrote|said|sent|typed)
-    |wrote:|syntax|usage|looks?\s+like|template|placeholders?|signature|pattern\s+is|format\s+(?:is|of|would)
-    |in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)|in\s+the\s+docs|documentation|manual|declared|declaration|definition|defined\s+as
-    |schema\b|server\s+(?:answers|returns|responds|sent)|returned|responded|was\s+called|earlier|previously|previous\s+turn|last\s+time|transcript|quoted?|such\s+as|instead\s+of
-    |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)|not\s+(?:call|send|run|use)\b|don't\s+(?:call|send|run|use)\b)""",
-    re.VERBOSE | re.IGNORECASE,
-)
+# Words that speak about a call: the first kind wherever they lead in to it, the second only on its own line.
+_STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|an?\s+examples?\b|the\s+example\b|examples?\s*(?:usage|call|output)?\s*:
+    |you\s+(?:wrote|said|sent|typed|pasted)|user\s+(?:wrote|said|sent|typed)|wrote:|syntax|usage\b|template|placeholders?|signature
+    |pattern\s+is|format\s+(?:is|of|would)|in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)
+    |in\s+the\s+docs|documentation|manual|declared|declaration|definition|defined\s+as|schema\b
+    |server\s+(?:answers|returns|responds|sent)|returned|responded|was\s+called|earlier|previously|previous\s+turn|last\s+time
+    |transcript|quoted?\b|if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)"""
+_WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)|might\s+(?:be|send|call|look|use)
+    |you\s+(?:call|can\s+call|could|would)|looks?\s+like|such\s+as|instead\s+of|(?:not|don't|never)\s+(?:call|send|run|use)\b"""
+_LEADS_HEDGED = re.compile(rf"\b(?:{_STRONG})", re.VERBOSE | re.IGNORECASE)
+_HEDGE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})", re.VERBOSE | re.IGNORECASE)
 _HEDGE_AFTER = re.compile(
     r"\W{0,3}\s*(?:would|could|might|is\s+(?:an?\s+example|what|how|the\s+(?:syntax|format|call))|looks?\s+like|was\b|failed|perhaps|maybe|with\s+your\s+own|where\b|in\s+(?:your|the)\s+log)",
     re.IGNORECASE,
@@ -108,8 +111,9 @@ def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: 
         for key, source in ((key, sources.get(key, "?")) for key in keywords)
     )
     bare = [sources.get(str(place), "?").strip() for place in range(positional)]
-    names = {fold(name) for name in tool.properties}
-    return named and all(fold(source.split(":")[0].split("=")[0]) in names | _TYPE_WORDS for source in bare)
+    names = {fold(name) for name in tool.properties} | _TYPE_WORDS
+    heads = [_PARAMETER.match(source) for source in bare]
+    return named and all(head is not None and fold(head[1]) in names for head in heads)
 
 
 def is_no_tool(name: str) -> bool:
@@ -122,10 +126,17 @@ def is_example_name(name: str) -> bool:
     return _EXAMPLE_NAMES.fullmatch(name.strip()) is not None
 
 
-def hedged(before: str, after: str = "") -> bool:
+def hedged(before: str, after: str = "", lead: str = "") -> bool:
     """Tell whether the words round a candidate speak about it instead of making it.
 
-    >>> hedged("For example, you could send "), hedged("Here is the call: ")
-    (True, False)
+    >>> hedged("For example, you could send "), hedged("Here is the call: "), hedged("", lead="It would be:")
+    (True, False, False)
+
+    Args:
+        before: what stands before it on its own line.
+        after: what stands behind it on its own line.
+        lead: the line that leads in to it.
     """
+    if _LEADS_HEDGED.search(lead) is not None:
+        return True
     return _HEDGE.search(before) is not None or _HEDGE_AFTER.match(after) is not None

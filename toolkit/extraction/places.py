@@ -17,7 +17,7 @@ _FAR = 400
 _QUOTED_LINE = re.compile(r"\s*>(?!>)")
 _PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
 _DRESSING = re.compile(
-    r"[\s`*_#\-•\d.)]*(?:[\w ]{0,30}(?:call|calls|output|answer|response|action|result|assistant|function|functions|tool)s?\s*[:=]+)?[\s`*_]*",
+    r"[\s`*_#\-•\d.),;&|\"'\[{]*(?:[\w ]{0,30}(?:call|calls|output|answer|response|action|result|assistant|function|functions|tool)s?\s*[:=]+)?[\s`*_\"'\[{]*",
     re.IGNORECASE,
 )
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")
@@ -49,8 +49,8 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True) -
     if _PROMPT.match(before):
         return Place("own", "example")
     own = _DRESSING.fullmatch(before) is not None
-    lead = before if before.strip() and not own else lead_line(text, line, floor) + before
-    if hedged(lead, after):
+    lead = lead_line(text, line, floor) if own else ""
+    if hedged(before, after, lead):
         return Place("own" if own else "sentence", "hedged")
     if own:
         veto = "in_sentence" if not listed and _goes_on(after) else None

@@ -68,6 +68,7 @@ class CallReader(ValueReader):
     """Read calls and Python literals at a moving position."""
 
     closers = "}])"
+    named = True  # whether the present argument has a name
     literals = True  # whether every value so far was a literal
 
     def note(self, code: str) -> None:
@@ -121,7 +122,7 @@ class CallReader(ValueReader):
                 if depth == 0:
                     break
                 depth -= 1
-            elif char == "," and depth == 0 and _NEXT_KEYWORD.match(self.text, step.end(), self.limit):
+            elif char == "," and depth == 0 and self.separates(step.end()):
                 break
             end = step.end()
         else:
@@ -134,6 +135,10 @@ class CallReader(ValueReader):
         self.note("arithmetic" if number is not None else "expression_text")
         self.literals = self.literals and number is not None
         return source if number is None else number
+
+    def separates(self, after: int) -> bool:
+        """Tell whether a comma ends an expression: always without keywords, else only before the next one."""
+        return not self.named or _NEXT_KEYWORD.match(self.text, after, self.limit) is not None
 
     def call(self) -> PythonCall:
         """Read the call whose name begins here.
@@ -165,6 +170,7 @@ class CallReader(ValueReader):
             if self.text.startswith("**", self.pos):
                 self.pos += 2
             name = self.keyword()
+            self.named = bool(name)
             self.space()
             start = self.pos
             value = self.value()

@@ -23,6 +23,7 @@ _NAME_KEY = re.compile(
 _CALL_AHEAD = re.compile(
     r"[{\[]\s*[{\[]?\s*[\"'“]?(?:name|tool|tool_name|function|function_name|action)[\"'”]?\s*:\s*[\"'“]([^\"'”\n]+)[\"'”]"
 )
+_FIRST_KEY = re.compile(r"[{\[]\s*\{?\s*[\"'“]([^\"'”\n]{1,100})[\"'”]\s*:")
 _EXTRA = re.compile(r"[}\]]+")
 _STRAY = re.compile(
     r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
@@ -84,7 +85,10 @@ def _worth_mending(source: Source, start: int) -> bool:
     if source.fuel.left <= 0:
         return False
     window = source.text[start : min(start + _LOOK, source.limit)]
-    return _NAME_KEY.search(window) is not None or any(name in window for name in source.tools.tools)
+    if _NAME_KEY.search(window) is not None or any(name in window for name in source.tools.tools):
+        return True
+    key = _FIRST_KEY.match(window)
+    return key is not None and source.tools.declared(key[1])
 
 
 def _taken(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
