@@ -1,0 +1,174 @@
+"""Tools of a real MCP server process, over stdio and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
+from toolkit.execution.invoker import ToolInvoker
+from toolkit.execution.secrets import Secret
+from toolkit.messages import ChatMessage, ToolCall
+from toolkit.tools import Tool, Toolset
+
+pytest.importorskip("mcp")
+SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Toolset]:
+    with Toolset.from_mcp(SERVER, timeout_s=30) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with subprocess.Popen([*SERVER, "--http"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.terminate()
+
+
+def test_tools_have_name_text_schema_and_effect(tools: Toolset) -> None:
+    add = tools["add"]
+    assert (add.description, add.required, add.effect) == ("Add two numbers.", ["a"], "reads")
+    assert (tools["greet"].effect, tools["fail"].effect) == ("writes", "dangerous")
+
+
+def test_call(tools: Toolset) -> None:
+    assert tools["add"](a=3) == "4"
+    assert tools["greet"](name="Ö") == "Grüß dich, Ö!"
+    assert tools["stock"]() == {"coats": 3}
+
+
+def test_with_the_invoker(tools: Toolset) -> None:
+    calls = [ToolCall("add", {"a": 1, "b": n}, str(n)) for n in range(3)]
+    out = ToolInvoker(tools).run(messages=[ChatMessage.from_assistant(tool_calls=calls)])
+    assert [message.tool_call_result.result for message in out["tool_messages"]] == ["1", "2", "3"]
+    with pytest.raises(ToolArgumentsError, match="a: expected integer"):
+        ToolInvoker(tools).invoke(ToolCall("add", {"a": "x"}))
+
+
+def test_inside_a_running_loop(tools: Toolset) -> None:
+    async def cell() -> Any:
+        return tools["add"](a=1)
+
+    assert asyncio.run(cell()) == "2"
+
+
+def test_error_of_a_tool_is_a_tool_error(tools: Toolset) -> None:
+    with pytest.raises(ToolInvocationError, match="MCP tool 'fail' reported an error"):
+        tools["fail"](reason="no")
+    assert tools["add"](a=1) == "2"
+
+
+def test_prefix_and_allow_list_avoid_clashes(tools: Toolset) -> None:
+    with Toolset.from_mcp(SERVER, prefix="b_", allowed_tools=["add", "greet"]) as others:
+        assert others.names == ["b_add", "b_greet"]
+        assert (tools + others)["b_add"](a=1) == "2"
+        with pytest.raises(ConfigError, match="unique"):
+            tools + tools
+
+
+def test_unknown_allowed_tool() -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'add'"):
+        Toolset.from_mcp(SERVER, allowed_tools=["addd"])
+
+
+def test_time_limit() -> None:
+    with Toolset.from_mcp(SERVER, timeout_s=5) as found:
+        found.session.timeout_s = 0.3
+        start = time.monotonic()
+        with pytest.raises(ToolTimeoutError, match=r"within 0\.3 s"):
+            found["slow"](seconds=2)
+        assert time.monotonic() - start < 2
+
+
+def test_crash_is_a_clear_error() -> None:
+    with Toolset.from_mcp(SERVER, timeout_s=20) as found:
+        for name, arguments in (("crash", {}), ("add", {"a": 1})):
+            with pytest.raises(ToolInvocationError, match=r"is gone.*out of cheese"):
+                found[name](**arguments)
+
+
+def test_closing_ends_thread_and_process() -> None:
+    found = Toolset.from_mcp(SERVER)
+    thread = found.session._thread
+    found.close()
+    found.close()
+    assert not thread.is_alive()
+    with pytest.raises(ToolInvocationError, match="is gone"):
+        found["add"](a=1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["/no/such/program"], [sys.executable, "-c", "import sys; sys.exit('boom')"]],
+    ids=["missing", "ends_at_once"],
+)
+def test_server_that_does_not_start(command: list[str]) -> None:
+    before = threading.active_count()
+    with pytest.raises(UserError, match="cannot be used"):
+        Toolset.from_mcp(command, timeout_s=10)
+    assert threading.active_count() <= before
+
+
+def test_server_that_says_nothing() -> None:
+    with pytest.raises(UserError, match="did not answer in time"):
+        Toolset.from_mcp([sys.executable, "-c", "import sys; sys.stdin.read()"], timeout_s=0.5)
+
+
+def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLKIT_TEST_KEY", "s3cret-value")
+    secret = Secret.from_env_var("TOOLKIT_TEST_KEY")
+    with Toolset.from_mcp(SERVER, env={"API_KEY": secret}) as found:
+        assert found["environment"](name="API_KEY") == "s3cret-value"
+        assert found["environment"](name="TOOLKIT_TEST_KEY") == ""
+        assert "s3cret" not in repr(found) + repr(found.session.target)
+    code = "import os, sys; sys.exit('bad key ' + os.environ['API_KEY'])"
+    with pytest.raises(UserError, match=r"bad key \[hidden\]"):
+        Toolset.from_mcp([sys.executable, "-c", code], env={"API_KEY": secret}, timeout_s=10)
+
+
+def test_http(address: str) -> None:
+    with Toolset.from_mcp(url=address, headers={"X-Key": Secret.from_token("s3cret-value")}) as found:
+        assert found["add"](a=3) == "4"
+        with pytest.raises(ToolInvocationError, match="reported an error"):
+            found["fail"](reason="no")
+
+
+def test_nobody_at_the_url() -> None:
+    with pytest.raises(UserError, match=r"'http://127\.0\.0\.1:9/mcp' cannot be used"):
+        Toolset.from_mcp(url="http://127.0.0.1:9/mcp?key=s3cret", timeout_s=5)
+
+
+@pytest.mark.parametrize("given", [{}, {"command": ["x"], "url": "http://x"}], ids=["neither", "both"])
+def test_one_of_command_and_url(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="not both or neither"):
+        Toolset.from_mcp(**given)
+
+
+def test_missing_package_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(UserError, match=r"local-tool-calling\[mcp\]"):
+        Toolset.from_mcp(SERVER)
+
+
+def test_schema_that_refers_outside_is_refused() -> None:
+    from toolkit.execution.mcp import _refuse_outside_references
+
+    with pytest.raises(ConfigError, match="allowed_tools"):
+        _refuse_outside_references({"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, "t")
+
+
+def test_tools_are_ordinary_tools(tools: Toolset) -> None:
+    assert all(isinstance(tool, Tool) for tool in tools)
