@@ -345,15 +345,21 @@ def _result(name: str, result: Any) -> Any:
     if result.is_error:
         raise ToolInvocationError(f"MCP tool {name!r} reported an error: {text or 'it gave no reason.'}")
     structured = result.structured_content
-    return structured if structured is not None and _says(text) in (structured, None) else text
+    if structured is None or (text and _says(text) != structured):
+        return text
+    return (
+        structured["result"]
+        if not text and isinstance(structured, dict) and set(structured) == {"result"}
+        else structured
+    )
 
 
 def _says(text: str) -> Any:
-    """Return the JSON that a text holds, "" if it is no JSON, None if it is empty."""
+    """Return the JSON that a text holds, or the text."""
     try:
-        return json.loads(text) if text.strip() else None
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return ""
+        return text
 
 
 def _block(block: Any) -> str:

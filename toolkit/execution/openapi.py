@@ -83,8 +83,13 @@ class OpenAPITool:
         self.settings = settings
         self.options = dict(self.generator_api_params.get("generation_kwargs") or {})
         self.model = _model(generator_api, self.generator_api_params)
-        self.arm = arm or ("native" if self.model.supports_tools else "prompted")
+        self._arm = arm
         self.service = None if spec is None else self._load(spec, self.credentials)
+
+    @property
+    def arm(self) -> str:
+        """Return how calls are obtained; a server may be asked whether its model takes tools."""
+        return self._arm or ("native" if self.model.supports_tools else "prompted")
 
     def run(
         self,
@@ -170,14 +175,15 @@ class OpenAPITool:
         from toolkit.protocols import load_protocol
 
         tools, options = request["tools"], request["options"] or None
-        if self.arm == "native":
+        arm: Any = self.arm
+        if arm == "native":
             choice = request["tool_choice"]
             reply = self.model.chat(messages, tools=tools, options=options, tool_choice=choice)
             return reply, *_read(reply, tools, "auto")
         protocol = load_protocol(self.protocol)
         choice = "any" if tools else "none"
-        prompt = protocol.render(tools, messages, choice, arm=self.arm, parallel=False)
-        schema = protocol.response_schema(tools, choice, parallel=False) if self.arm == "constrained" else None
+        prompt = protocol.render(tools, messages, choice, arm=arm, parallel=False)
+        schema = protocol.response_schema(tools, choice, parallel=False) if arm == "constrained" else None
         reply = self.model.chat(prompt, schema=schema, options=options)
         return reply, *_read(reply, tools, protocol)
 
@@ -200,7 +206,7 @@ class OpenAPITool:
             "credentials": stored,
             "allowed_operations": self.allowed_operations,
             "protocol": str(getattr(self.protocol, "name", self.protocol)),
-            "arm": self.arm,
+            "arm": self._arm,
             **{name: list(v) if isinstance(v, (tuple, set, frozenset)) else v for name, v in self.settings.items()},
         }
         return {"type": f"{kind.__module__}.{kind.__name__}", "init_parameters": parameters}

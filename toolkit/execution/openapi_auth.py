@@ -129,16 +129,16 @@ def _together(requirement: Mapping[str, Any], schemes: Mapping[str, Any], creden
 
 def _open(secret: Secret, name: str) -> str:
     try:
-        value = secret.resolve_value()
+        value = (secret.resolve_value() or "").strip()  # a line break at the end of a key file is a common mistake
     except UserError as error:
         raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} needs a credential. {error}") from None
     if not value:
         raise ToolInvocationError(f"Nothing was sent: the credential of security scheme {name!r} is empty.")
-    if any(ord(letter) < 32 or ord(letter) > 126 for letter in value.strip()):
+    if any(ord(letter) < 32 or ord(letter) > 126 for letter in value):
         raise ToolInvocationError(
             f"Nothing was sent: the credential of security scheme {name!r} holds a character that cannot be sent."
         )
-    return value.strip()  # a line break at the end of a key file is the commonest mistake
+    return value
 
 
 def _kind(scheme: Any) -> str:

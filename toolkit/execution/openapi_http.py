@@ -57,6 +57,9 @@ class Answer:
     body: bytes
     url: str
 
+    def __repr__(self) -> str:
+        return f"Answer({self.status} of {place(self.url)}, {len(self.body)} bytes)"
+
 
 def place(url: str) -> str:
     """Return a URL without query, fragment and user: what may stand in an error.

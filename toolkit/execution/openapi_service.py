@@ -139,7 +139,7 @@ class OpenAPIService:
             failure = type(error)(hide(str(error), signed.values))
         if failure is not None or answer is None:  # raised outside the handler, so that nothing is chained to it
             raise failure or ToolInvocationError(f"{operation.name} gave no answer.")
-        return _result(operation, answer, signed.values)
+        return _result(operation, answer, signed)
 
     def tools(self) -> list[Tool]:
         """Return one tool for each allowed operation; GET reads, DELETE is dangerous, the others write."""
@@ -216,9 +216,9 @@ def _origins_of(hosts: Iterable[str]) -> frozenset[Origin]:
     return frozenset(origin(url) for url in urls)
 
 
-def _result(operation: Operation, answer: Answer, secrets: Iterable[str]) -> Any:
+def _result(operation: Operation, answer: Answer, signed: Signature) -> Any:
     """Read an answer; what a server echoes of a credential is hidden too."""
-    text = hide(_text(answer), secrets)
+    text = hide(_text(answer), signed.values)
     if not 200 <= answer.status < 300:
         said = f": {text[:_MAX_ERROR]}" if text.strip() else "."
         raise ToolInvocationError(f"{operation.method} {place(answer.url)} answered {answer.status}{said}")

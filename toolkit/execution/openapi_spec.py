@@ -21,7 +21,7 @@ from toolkit.errors import ConfigError, UserError
 from toolkit.execution._extras import load_extra
 
 MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
-_MAX_NODES = 3_000_000
+_MAX_NODES = 2_000_000
 _MAX_DEPTH = 200
 _MAX_DOCUMENTS = 50
 _YAML_SCALARS = (
@@ -129,7 +129,7 @@ def _read_source(source: str | Path, timeout_s: float, max_bytes: int) -> tuple[
         return _read_url(source, timeout_s, max_bytes)
     if path := _as_file(source):
         return _read_file(path, max_bytes), path.resolve().as_uri()
-    if isinstance(source, str) and ("\n" in source.strip() or source.lstrip().startswith("{") or ":" in source):
+    if isinstance(source, str) and ("\n" in source.strip() or source.lstrip().startswith(("{", "[")) or ":" in source):
         if len(source) > max_bytes:
             raise ConfigError(f"The OpenAPI text is longer than {max_bytes} bytes. Raise max_bytes if you trust it.")
         return source, ""
@@ -203,7 +203,9 @@ def _parse(text: str, location: str) -> Any:
 def _parse_yaml(text: str, location: str) -> Any:
     yaml = load_extra("yaml", "openapi")
     try:
-        return _plain(yaml.load(text, Loader=_yaml_loader(yaml)))
+        value = yaml.load(text, Loader=_yaml_loader(yaml))
+        _check_size(value)  # before it is copied: aliases can multiply without end
+        return _plain(value)
     except (yaml.YAMLError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
