@@ -40,8 +40,8 @@ def to_text(value: Any, *, quote: bool = False) -> str:
     """
     if type(value) is str and not quote:
         return value
-    if type(value) is int:
-        return str(value) if abs(value) < 10**4000 else _printed(value)
+    if type(value) is int and value.bit_length() < 1_000:  # far longer ones, Python refuses to print
+        return str(value)
     try:
         return _json(value, quote)
     except Exception:

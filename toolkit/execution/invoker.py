@@ -18,7 +18,7 @@ from toolkit.dotted import dotted_path, resolve
 from toolkit.errors import ConfigError, ToolError, ToolNotFoundException, did_you_mean
 from toolkit.execution.approval import Approve, aask, ask
 from toolkit.execution.chunks import Callback, ResultChunk, atell, tell
-from toolkit.execution.conversion import capped
+from toolkit.execution.conversion import capped, to_text
 from toolkit.execution.functions import arun_function, run_function
 from toolkit.execution.outputs import result_text, write_to_state
 from toolkit.execution.ready import ReadyTool, make_ready
@@ -29,6 +29,7 @@ from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as
 from toolkit.tools import Tool, as_tools
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
+_QUICK = (str, int)  # their text never fails
 _HOOKS = ("streaming_callback", "approve")
 _SETTINGS = (
     "raise_on_failure",
@@ -297,10 +298,11 @@ class ToolInvoker:
 
     def _text(self, ready: ReadyTool, value: Any) -> Any:
         """Return what the model reads of a value, cut to the size limit."""
-        if ready.tool.outputs_to_string is None and type(value) is str and not self.convert_result_to_json_string:
-            text = value
+        quote = self.convert_result_to_json_string
+        if ready.tool.outputs_to_string is None and type(value) in _QUICK and not quote:
+            text = to_text(value)
         else:
-            text = result_text(ready.tool, value, quote=self.convert_result_to_json_string)
+            text = result_text(ready.tool, value, quote=quote)
         limit = self.max_result_chars
         return capped(text, limit) if isinstance(text, str) and limit is not None and len(text) > limit else text
 
