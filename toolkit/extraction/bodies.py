@@ -33,20 +33,20 @@ _GLM = Tags(
     re.compile(r"</?(?:\w+_|\w+:)?tool_calls?>|<\||</s>|<｜"),
 )
 _CALL_TAG = re.compile(
-    r"<(?:\w+:|[｜|]DSML[｜|])?\s*(?:function|invoke)(?:\s*=\s*|\s+name\s*=\s*)[\"']?(?P<name>[^>\"'\n]*?)[\"']?\s*/?>"
+    r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:function|invoke)(?:\s*=\s*|\s+name\s*=\s*)[\"']?(?P<name>[^>\"'\n]*?)[\"']?\s*/?>"
 )
 TAGGED = Tags(
     re.compile(
-        r"<(?:\w+:|[｜|]DSML[｜|])?(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)(?P<key>[^>\"'\n]+?)[\"']?"
+        r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)(?P<key>[^>\"'\n]+?)[\"']?"
         r"(?:\s+value\s*=\s*\"(?P<value>[^\"]*)\"[^>]*/?|\s+[^>]*)?\s*>"
     ),
-    re.compile(r"</(?:\w+:|[｜|]DSML[｜|])?(?:parameter|param|arg)(?:=[^>]*)?>"),
+    re.compile(r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:=[^>]*)?>"),
     re.compile(
-        r"</(?:\w+:|[｜|]DSML[｜|])?(?:function|invoke|params|parameters|function_calls|tool_calls?|functions|tool| ?calls)>"
-        r"|<(?:\w+:|[｜|]DSML[｜|])?(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
+        r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:function|invoke|params|parameters|function_calls|tool_calls?|functions|tool| ?calls)>"
+        r"|<(?:\w+:|[｜|]DSML[｜|] ?)?(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
     ),
 )
-CALL_TAG_END = re.compile(r"\s*</(?:\w+:|[｜|]DSML[｜|])?(?:params|parameters|function|invoke)>")
+CALL_TAG_END = re.compile(r"\s*</(?:\w+:|[｜|]DSML[｜|] ?)?(?:params|parameters|function|invoke)>")
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ def read_invocation(source: Source, pos: int, name: str, syntax: str, body: Body
             body.drafts.append(draft)
             _close(source, body)
         return
-    wrapper = re.compile(r"\s*<(?:\w+:|[｜|]DSML[｜|])?(?:params|parameters)>").match(source.text, pos, source.limit)
+    wrapper = re.compile(r"\s*<(?:\w+:|[｜|]DSML[｜|] ?)?(?:params|parameters)>").match(source.text, pos, source.limit)
     members = read_members(source, wrapper.end() if wrapper else pos, TAGGED, source.tools.resolve(name).tool)
     body.end = members.end
     if members.cut or (not members.values and source.skip(members.end) >= source.limit):

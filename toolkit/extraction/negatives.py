@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.extraction.resolve import ToolSpec, fold
 
 _PLACEHOLDER = re.compile(
-    r"""\s*(?:<[^<>]*>|\{[^{}]*\}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\$\{?\w+\}?|_{2,}
+    r"""\s*(?:<[^<>]*>|\{{1,2}[\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\$\{?\w+\}?|_{2,}
     |(?:YOUR|MY|THE|INSERT|ENTER|SOME)_[A-Z0-9_]+|your[_ -]\w+(?:[_ -]here)?|<?\w+>?[_ -]goes[_ -]here
     |(?:value|arg|argument|param|parameter|example|placeholder)[_ -]?\w?\d*|example[_ -]\w+
     |x{3,}|[A-Z]+_(?:HERE|VALUE)|todo|tbd)\s*""",

@@ -66,7 +66,7 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             found.cut = True
             return found
         value_end, found.end = end
-        found.values[key] = trim(text[opener.end() : value_end])
+        found.values[key] = trim(text[opener.end() : value_end], closed=found.end > value_end)
 
 
 def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, found: Members) -> tuple[int, int] | None:
@@ -81,8 +81,7 @@ def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, fo
             if _structure(source, closer.end(), tags):
                 return tag, closer.end()
         elif (stop := tags.stop.match(text, tag, limit)) is not None:
-            after = source.skip(stop.end())
-            if after >= limit or tags.stop.match(text, after, limit) or text[after] != "<":
+            if _ends_call(source, stop, tags):
                 found.repairs.append("missing_close_tag")
                 return tag, tag
         elif (opener := tags.opener.match(text, tag, limit)) is not None and text[tag - 1].isspace():
@@ -92,6 +91,15 @@ def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, fo
                 return tag, tag
         pos = tag + 1
     return None
+
+
+def _ends_call(source: Source, stop: re.Match[str], tags: Tags) -> bool:
+    """Tell whether a structural tag in a value that was not closed is meant as structure."""
+    if stop[0].startswith(("</", "<|", "<｜t")):
+        return _structure(source, stop.end(), tags) or source.find(tags.closer, stop.end()) is None
+    tag_end = source.text.find(">", stop.start(), source.limit)
+    after = source.skip(tag_end + 1)
+    return tag_end > 0 and (tags.opener.match(source.text, after, source.limit) is not None or source.text.startswith("{", after))
 
 
 def _structure(source: Source, pos: int, tags: Tags) -> bool:
@@ -105,17 +113,14 @@ def _structure(source: Source, pos: int, tags: Tags) -> bool:
     ) or text.startswith("```", after)
 
 
-def trim(value: str) -> str:
-    r"""Take off the one line break on either side that belongs to the template.
+def trim(value: str, closed: bool = True) -> str:
+    r"""Take off the line break on either side that belongs to the template; both or none, if the value was closed.
 
-    >>> trim("\n  two\n\n")
-    '  two\n'
+    >>> trim("\n  two\n\n"), trim("one\n"), trim("one\n", closed=False)
+    ('  two\n', 'one\n', 'one')
     """
-    for edge in ("\r\n", "\n"):
-        if value.startswith(edge):
-            value = value[len(edge) :]
-            break
-    for edge in ("\r\n", "\n"):
-        if value.endswith(edge):
-            return value[: -len(edge)]
+    opened = re.match(r"\r?\n", value)
+    value = value[opened.end() :] if opened else value
+    if opened or not closed:
+        value = re.sub(r"\r?\n\Z", "", value)
     return value

@@ -32,7 +32,7 @@ _MEMBER = re.compile(
 _ITEM = re.compile(r"\s*(?:[\"'“‘`{\[(]|-?\.?\d|[tTfFnN]\w{3,4}\b|[A-Za-z_][\w.]*\()|\s*[\]})]|\s*$")
 _CLOSERS = {"}]": re.compile(r"[}\]\s]+"), "}])": re.compile(r"[}\])\s]+")}
 _AFTER_CLOSERS = {"}]": re.compile(r"[,<`~;|\[✿]|\\n|$"), "}])": re.compile(r"[,<`~;|\[✿\"']|\\n|$")}
-_STOP = re.compile(r"</|<\||<｜|```|\[/|✿|<end|<\w+_call")
+_STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w+_call")
 
 
 @dataclass(frozen=True, slots=True)

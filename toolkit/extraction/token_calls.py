@@ -21,6 +21,7 @@ _HEAD = re.compile(
 _SEPARATOR = re.compile(rf"\s*(?:<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)\s*")
 _LANGUAGE = re.compile(r"json\s*(?=[{\n])")
 _END = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
+_FENCED_END = re.compile(rf"\s*```\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
 _ALL_END = re.compile(rf"\s*<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_BAR}>")
 _INVOKE = re.compile(r"<steptml:invoke\s+name\s*=\s*[\"']?([^\"'>]+)[\"']?>")
 _ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
@@ -81,6 +82,9 @@ def _arguments(source: Source, start: int, pos: int, name: str, label: str, body
         if source.text.startswith("<", at):  # no arguments at all
             body.end, body.problem = at, None
             body.drafts.append(Draft(_tool_name(source, name, {}), {}, (start, at), label))
+        return
+    if fence is not None and not read.closed and _FENCED_END.match(source.text, body.end, source.limit):
+        body.problem = "bad_json"  # fence and end token stand, so nothing was cut: the arguments are wrong
         return
     extra = re.compile(r"[}\]]+").match(source.text, body.end, source.limit)
     if extra is not None:

@@ -22,11 +22,12 @@ _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*(?=[ \t]*:)")
+_LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*(?=:)")  # where text has marks of its own
 _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]+")
 _DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b]|$")
 _KEY_AHEAD = re.compile(r"\s*(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*)\s*:")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
-STOP = re.compile(r"</|<\||<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\n\s*(?:[A-Z*\n-])|$")
+STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\n\s*(?:[A-Z*\n-])|$")
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NOT_FINITE = {"NaN", "Infinity", "nan", "inf", "Inf"}
 
@@ -203,7 +204,8 @@ class ValueReader:
         quote = find_quote(self.text, self.pos)
         if quote is not None:
             return self.string(quote, key=True)
-        if (bare := _BARE_KEY.match(self.text, self.pos, self.limit)) is not None:
+        pattern = _LOOSE_KEY if self.bare_values else _BARE_KEY
+        if (bare := pattern.match(self.text, self.pos, self.limit)) is not None:
             self.pos = bare.end()
             self.note("unquoted_keys")
             return bare[0].replace("\\_", "_").rstrip("\\")

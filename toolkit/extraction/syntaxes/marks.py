@@ -64,7 +64,7 @@ def _thought(source: Source, found: re.Match[str]) -> Reading | None:
 
 @syntax(
     "thought_end",
-    opener=r"<(?:/(?i:think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection|ant_?thinking)\s*>|\|(?:END_THINKING|thought_end|end_of_thought|think_end)\|>)",
+    opener=r"<(?:\|close\|>think<\|sep\|>|/(?i:think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection|ant_?thinking)\s*>|\|(?:END_THINKING|thought_end|end_of_thought|think_end)\|>)",
 )
 def read_end(source: Source, found: re.Match[str]) -> Reading | None:
     """Read the end of a thought that was opened in the prompt; the walk takes back what stands before it."""
@@ -131,7 +131,7 @@ def read_react_thought(source: Source, found: re.Match[str]) -> Reading | None:
 
 @syntax(
     "leaked_tokens",
-    opener=r"<(?:\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
+    opener=r"<(?:\|(?:open|close)\|>(?:response|tools|message|think)<\|sep\|>|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
     r"|\|(?:im_start|start_header_id)\|>\s*assistant\s*(?:<\|end_header_id\|>)?|/?s>|end_of_turn>|start_of_turn>model|bot_end>|end_code>|｜(?:end▁of▁sentence|Assistant|tool▁calls▁end|tool▁call▁end)｜>|/tool_call>|/function_calls>|/function>|/answer>|answer>|/response>|/tool_calls>)",
 )
 def read_leak(source: Source, found: re.Match[str]) -> Reading | None:

@@ -25,6 +25,8 @@ _INPUT = re.compile(
 _LABEL = re.compile(
     rf"\n{_DRESS}(?:Observation|Thought|Action|Final Answer|Answer)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:|<\||</s>"
 )
+_LISTED = re.compile(r"\[\s*\w+\(")
+_EMPTY_CALL = re.compile(r"[\w.\-]+\(\s*\)\s*\n")  # the input is on the next line
 _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
 
 
@@ -43,7 +45,8 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
     ):
         if not re.compile(r"`[^`{]").match(text, at):
             return _blob(source, start, at)
-    if (CALL.match(text, at, source.limit) or re.compile(r"\[\s*\w+\(").match(text, at, source.limit)) is not None:
+    called = CALL.match(text, at, source.limit) or _LISTED.match(text, at, source.limit)
+    if called is not None and not _EMPTY_CALL.match(text, at, source.limit):
         calls = read_calls(text, at, source.limit)
         if not calls.calls or not source.tools.open and not source.tools.declared(calls.calls[0].name):
             return None
