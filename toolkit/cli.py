@@ -35,7 +35,22 @@ def models(
 
     if fetch:
         load_model(fetch).check()
-    typer.echo(list_models().to_string(index=False))
+    typer.echo(_columns([(line.name, line.state, _megabytes(line.size), line.about) for line in list_models()]))
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    """Line up cells; the last of a row may be long and does not widen its column."""
+    trimmed = [tuple(row[: max(i for i, cell in enumerate(row) if cell) + 1]) for row in rows]
+    columns = max(map(len, trimmed)) - 1
+    widths = [max((len(row[i]) for row in trimmed if i < len(row) - 1), default=0) for i in range(columns)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]])
+        for row in trimmed
+    )
+
+
+def _megabytes(size: int | None) -> str:
+    return f"{size / 1e6:,.0f} MB" if size else ""
 
 
 @app.command()

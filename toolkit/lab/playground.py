@@ -20,7 +20,7 @@ from toolkit.lab.session import Run, Session
 from toolkit.protocols import ARMS, list_protocols
 from toolkit.tools import as_tools
 
-_WIDE = {"description_width": "72px"}
+_WIDE = {"description_width": "92px"}
 
 
 class Playground(widgets.VBox):  # type: ignore[misc]
@@ -63,8 +63,11 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         recipe, settings = self.session.recipe, self.session.recipe.settings
         protocols = list(dict.fromkeys([*list_protocols(), recipe.protocol]))
         full = {"width": "auto"}
-        self.model = widgets.Text(recipe.model, description="Model", style=_WIDE, layout=full, continuous_update=False)
-        self.arm = widgets.ToggleButtons(options=list(ARMS), value=recipe.arm, style={"button_width": "88px"})
+        self.model = widgets.Combobox(
+            value=recipe.model, options=_model_names(recipe.model), description="Model", style=_WIDE, layout=full,
+            continuous_update=False,
+        )  # fmt: skip
+        self.arm = widgets.ToggleButtons(options=list(ARMS), value=recipe.arm, style={"button_width": "108px"})
         self.protocol = widgets.Dropdown(
             options=protocols, value=recipe.protocol, description="Protocol", style=_WIDE, layout=full
         )
@@ -74,7 +77,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
             settings.num_predict, 1, 4096, description="Max. tokens", style=_WIDE, layout=full
         )
         self.temperature = widgets.FloatSlider(
-            settings.temperature, min=0, max=2, step=0.1, description="Temperature", style={"description_width": "80px"},
+            settings.temperature, min=0, max=2, step=0.1, description="Temperature", style=_WIDE,
             layout=full, continuous_update=False,
         )  # fmt: skip
         self.template = widgets.Dropdown(description="Template", style=_WIDE, layout=full)
@@ -192,6 +195,13 @@ class Playground(widgets.VBox):  # type: ignore[misc]
             action()
         except ToolkitError as error:
             self.status.value = views.note_html(str(error), bad=True)
+
+
+def _model_names(first: str) -> list[str]:
+    """Return the models that can be picked: embedded ones, and those of a running Ollama server."""
+    from toolkit.models import list_models
+
+    return list(dict.fromkeys([first, *(line.name for line in list_models() if not line.name.endswith("…"))]))
 
 
 def _marketplace() -> list[Any]:
