@@ -60,6 +60,7 @@ class Comparison:
         taken = (scenario.get("response_format") or {}).get("title")
         self.free_tools = {taken, "write_todos"} - {None}
         self.words = {m["content"] for m in self._our_messages() if self._is_wording(m)}
+        self.words |= {w for w in ours.get("words", ()) if self._is_wording({"content": w, "status": "error"})}
 
     def _our_messages(self) -> list[Data]:
         partial = self.ours.get("partial") or {}

@@ -210,8 +210,10 @@ def wrong_flavour(scenario: Data, theirs: Data, ours: Data) -> bool:
     hooks = hooks_of(scenario)
     if scenario.get("mode") == "async":
         late = (theirs.get("error") or {}).get("type") == "NotImplementedError"
+        late = late or any("fallback:Asynchronous implementation" in m["content"] for m in history(theirs))
         sync_wraps = any(flavour == "sync" and hook.startswith("wrap_") for _, hook, _, flavour in hooks)
-        return late and sync_wraps and not refused(ours) and within(theirs["events"], ours["events"])
+        further = len(ours["events"]) > len(theirs["events"])
+        return late and sync_wraps and further and within(theirs["events"], ours["events"])
     waiting = [(name, hook) for name, hook, _, flavour in hooks if flavour == "async"]
     return not ours["events"] and any(refused(ours, name, f"a{hook}") for name, hook in waiting)
 
@@ -221,7 +223,11 @@ def bad_wrapper_result(scenario: Data, theirs: Data, ours: Data) -> bool:
     for name, hook, given, _ in hooks_of(scenario):
         tool = hook == "wrap_tool_call" and given["op"] in ("raw", "wrong_id", "command")
         model = hook == "wrap_model_call" and (given.get("response") or {}).get("as") == "raw"
-        if (tool or model) and refused(ours, f"{name}.{hook}") and agree_so_far(theirs, ours):
+        if not tool and not model:
+            continue
+        words = (f"fallback:{name}.{hook}", f"caught:UpdateError:{name}.{hook}")  # an outer layer caught it
+        told = any(m["content"].startswith(words) for m in history(ours))
+        if told or (refused(ours, f"{name}.{hook}") and agree_so_far(theirs, ours)):
             return True
     return False
 
@@ -238,7 +244,10 @@ def unreadable_calls(scenario: Data, theirs: Data, ours: Data) -> bool:
     silent = {m.get("tool_call_id") for m in history(theirs)}
     met = [known for known in wanted if told[known] == 1]
     asked_more = len(ours["model_calls"]) > len(theirs["model_calls"])
-    return bool(met) and (asked_more or any(known not in silent for known in met))
+    told_only = asked_more and any(
+        "could not be read" in line for call in ours["model_calls"] for line in call["messages"]
+    )
+    return (bool(met) and (asked_more or any(known not in silent for known in met))) or (bool(wanted) and told_only)
 
 
 def step_limit(scenario: Data, theirs: Data, ours: Data) -> bool:
@@ -253,14 +262,16 @@ def step_limit(scenario: Data, theirs: Data, ours: Data) -> bool:
 
 
 def answer_does_not_fit(scenario: Data, theirs: Data, ours: Data) -> bool:
-    """A12: an answer that breaks its JSON Schema is taken there; here it is refused with the reason, as A12 asks."""
+    """A12: an answer against its schema is taken there, or one of several ends the run; here the model is told."""
     fmt = scenario.get("response_format")
     if not isinstance(fmt, dict):
         return False
-    calls = [call for turn in scenario.get("model_turns", []) for call in turn.get("tool_calls", [])]
+    turns = scenario.get("model_turns", [])
+    calls = [call for turn in turns for call in turn.get("tool_calls", [])]
     answers = [call["args"] for call in calls if call["name"] == fmt.get("title")]
     told = [m for m in history(ours) if m.get("name") == fmt.get("title") and m.get("status") == "error"]
-    return bool(told) and not all(jsonschema_rs.is_valid(fmt, answer) for answer in answers)
+    several = any(sum(c["name"] == fmt.get("title") for c in t.get("tool_calls", [])) > 1 for t in turns)
+    return bool(told) and (several or not all(jsonschema_rs.is_valid(fmt, answer) for answer in answers))
 
 
 def one_name_two_tools(scenario: Data, theirs: Data, ours: Data) -> bool:

@@ -44,6 +44,7 @@ class Notes:
         self.model_calls: list[Data] = []
         self.models: dict[str, Any] = {}
         self.tools: dict[str, tk.Tool] = {}
+        self.words: set[str] = set()  # error results as a model saw them
         self.lock = threading.Lock()
 
     def add(self, event: str) -> None:
@@ -122,6 +123,7 @@ class Scripted(tk.ChatModel):
     def stream(self, messages: Any, *, tools=None, schema=None, options=None, tool_choice=None) -> Any:
         said = [messages] if isinstance(messages, str) else messages
         said = [tk.ChatMessage.from_user(m) if isinstance(m, str) else m for m in said]
+        self.notes.words |= {r.result for m in said for r in m.tool_call_results if r.error}
         seen: Data = {"model": self.name, "messages": [brief(m) for m in said]}
         if tools:
             seen["tools"] = [tool.name for tool in tools]
@@ -366,7 +368,7 @@ def play(scenario: Data, **settings: Any) -> Data:
         partial = getattr(error, "trace", None)
         seen["partial"] = outcome_of(partial) if partial else None
         seen["error"]["refusal"] = isinstance(error, tk.ToolkitError) or type(error) not in EXCEPTIONS.values()
-    seen |= {"events": notes.events, "model_calls": notes.model_calls}
+    seen |= {"events": notes.events, "model_calls": notes.model_calls, "words": sorted(notes.words)}
     return json.loads(json.dumps(seen, default=str))
 
 

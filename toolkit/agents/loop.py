@@ -233,7 +233,14 @@ def _tools(run: Run) -> Stage:
     if _all_direct(run, turn):
         run.reason = "return_direct"
         return "end"
-    return "end" if run.state.values.get("structured_response") is not None else "model"
+    return "end" if _gave_answer(run, turn) else "model"
+
+
+def _gave_answer(run: Run, turn: ChatMessage) -> bool:
+    """Tell whether this very turn held the structured answer too."""
+    names = {tool.name for tool in run.extra}
+    answers = [r for call in turn.tool_calls if call.tool_name in names for r in run.state.results(turn, call)]
+    return any(not result.error for result in answers)
 
 
 def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
@@ -266,8 +273,17 @@ def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Any]) -
 
 def _all_direct(run: Run, turn: ChatMessage) -> bool:
     known = {tool.name: tool for tool in run.setup.plan.tools}
-    ran = [known[call.tool_name] for call in turn.tool_calls if call.tool_name in known]
-    return bool(ran) and all(getattr(tool, "return_direct", False) for tool in ran)
+    names = [name for call in turn.tool_calls for name in {call.tool_name, _ran(run, turn, call)}]
+    ran = [known[name] for name in names if name in known]
+    return bool(ran) and all(tool.return_direct for tool in ran)
+
+
+def _ran(run: Run, turn: ChatMessage, call: ToolCall) -> str:
+    """Return the name of the tool that ran for a call; a wrapper may have put another in its place."""
+    for message in run.state.after(turn):
+        if message.meta.get("ran") and any(result.origin.id == call.id for result in message.tool_call_results):
+            return str(message.meta["ran"])
+    return call.tool_name
 
 
 def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any]) -> None:

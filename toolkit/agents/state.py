@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NotRequired, Required
 
 from toolkit.errors import ConfigError, UpdateError, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 REMOVE_ALL = "__remove_all__"
 _MISSING: Any = object()
@@ -227,15 +227,24 @@ class RunState:
                 return message
         return None
 
-    def answered(self, turn: ChatMessage) -> set[str | None]:
-        """Return the ids of the calls that have a result after `turn`."""
-        found: set[str | None] = set()
+    def after(self, turn: ChatMessage) -> list[ChatMessage]:
+        """Return the messages after `turn`, last first."""
+        found = []
         for message in reversed(self.messages):
             if message is turn:
                 break
-            if message._role is ChatRole.TOOL:
-                found.update(result.origin.id for result in message.tool_call_results)
+            found.append(message)
         return found
+
+    def answered(self, turn: ChatMessage) -> set[str | None]:
+        """Return the ids of the calls that have a result after `turn`."""
+        tools = (m for m in self.after(turn) if m._role is ChatRole.TOOL)
+        return {result.origin.id for m in tools for result in m.tool_call_results}
+
+    def results(self, turn: ChatMessage, call: ToolCall) -> list[ToolCallResult]:
+        """Return the results that a call of `turn` got."""
+        found = (result for m in self.after(turn) for result in m.tool_call_results)
+        return [result for result in found if result.origin.id == call.id]
 
 
 def _with_call_ids(content: tuple[Any, ...], known: str) -> tuple[Any, ...]:

@@ -240,7 +240,8 @@ class CallRunner:
                 problem = f"Tool {tool.name!r} returned a Command with {found} results for call {call.id!r}, not one."
                 raise ToolInvocationError(problem)
             return result.result
-        message = ChatMessage.from_tool(result.result, _plain(call), result.error)
+        other = {} if tool.name == call.tool_name else {"ran": tool.name}
+        message = ChatMessage.from_tool(result.result, _plain(call), result.error, other)
         if shared is not None and shared.written:
             return Command({**shared.written, "messages": [message]})
         return message
