@@ -83,16 +83,17 @@ def is_placeholder(arguments: dict[str, Any], tool: ToolSpec | None = None) -> b
     >>> is_placeholder({"city": "<city>", "day": "YOUR_DAY"}), is_placeholder({"city": "Oslo", "day": "..."})
     (True, False)
     """
-    values = list(arguments.values())
-    if not values:
+    if not arguments:
         return False
-    return all(isinstance(value, str) and _holds_place(key, value) for key, value in arguments.items())
+    declared = tool.properties if tool is not None else {}
+    return all(isinstance(value, str) and _holds_place(value, declared.get(key)) for key, value in arguments.items())
 
 
-def _holds_place(key: str, value: str) -> bool:
+def _holds_place(value: str, schema: Any) -> bool:
     if len(value) > 80:
         return False
-    return bool(_PLACEHOLDER.fullmatch(value)) or value.strip() in _TYPE_WORDS
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return bool(_PLACEHOLDER.fullmatch(value)) or (value.strip() == kind)
 
 
 def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: int, tool: ToolSpec) -> bool:

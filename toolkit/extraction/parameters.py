@@ -15,6 +15,9 @@ from toolkit.extraction.drafts import Source
 from toolkit.extraction.resolve import ToolSpec
 
 
+_HALF_PAIR = re.compile(r"<(?:\w+[_:])?(?:arg_key|arg_value|parameter|param)\b")
+
+
 @dataclass(frozen=True, slots=True)
 class Tags:
     """Hold the tags of one family.
@@ -51,6 +54,7 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
         if opener is None:
             surplus = tags.closer.match(text, start, limit)
             if surplus is None or not found.values:
+                found.cut = _cut(source, start, tags)
                 return found
             found.repairs.append("surplus_close_tag")
             found.end = surplus.end()
@@ -67,6 +71,16 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             return found
         value_end, found.end = end
         found.values[key] = trim(text[opener.end() : value_end], closed=found.end > value_end)
+
+
+def _cut(source: Source, pos: int, tags: Tags) -> bool:
+    """Tell whether a half tag, or a key without its value, stands where the text ends."""
+    text, limit = source.text, source.limit
+    if not text.startswith("<", pos, limit) or tags.stop.match(text, pos, limit):
+        return False
+    if text.find(">", pos, limit) < 0:
+        return True
+    return _HALF_PAIR.match(text, pos, limit) is not None and source.find(tags.stop, pos) is None
 
 
 def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, found: Members) -> tuple[int, int] | None:
@@ -99,7 +113,9 @@ def _ends_call(source: Source, stop: re.Match[str], tags: Tags) -> bool:
         return _structure(source, stop.end(), tags) or source.find(tags.closer, stop.end()) is None
     tag_end = source.text.find(">", stop.start(), source.limit)
     after = source.skip(tag_end + 1)
-    return tag_end > 0 and (tags.opener.match(source.text, after, source.limit) is not None or source.text.startswith("{", after))
+    return tag_end > 0 and (
+        tags.opener.match(source.text, after, source.limit) is not None or source.text.startswith("{", after)
+    )
 
 
 def _structure(source: Source, pos: int, tags: Tags) -> bool:

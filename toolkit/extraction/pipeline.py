@@ -113,7 +113,7 @@ def _once(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     """Keep one of the same call in two formats; repeats in one format are meant."""
     kept: list[Taken] = []
     for one in taken:
-        twin = next((other for other in kept if _same_wish(other, one)), None)
+        twin = next((other for other in kept if same_wish(other, one)), None)
         if twin is None:
             kept.append(one)
             continue
@@ -124,7 +124,8 @@ def _once(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return kept
 
 
-def _same_wish(a: Taken, b: Taken) -> bool:
+def same_wish(a: Taken, b: Taken) -> bool:
+    """Tell whether two calls are one wish written in two formats."""
     if a.call.syntax == b.call.syntax or (a.explicit == b.explicit):
         return False
     return a.call.tool_name == b.call.tool_name and a.call.arguments == b.call.arguments

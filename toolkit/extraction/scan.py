@@ -62,7 +62,9 @@ def triggers(names: frozenset[str] | None) -> Triggers:
     at_start = "|".join(by_first.get(r"\n", [r"(?!)"]))
     compiled = [(one, re.compile(one.opener), re.compile(split_first(one.opener)[1])) for one in chosen]
     later = {
-        one.name: [item for item in compiled[place + 1 :] if split_first(item[0].opener)[0] == split_first(one.opener)[0]]
+        one.name: [
+            item for item in compiled[place + 1 :] if split_first(item[0].opener)[0] == split_first(one.opener)[0]
+        ]
         for place, one in enumerate(chosen)
     }
     by_name = next((one for one in chosen if one.by_name), None)

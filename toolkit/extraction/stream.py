@@ -1,30 +1,200 @@
 """Read a reply while it arrives: text to show at once, each call as soon as it is certain, and an early stop.
 
-Not here: reading a whole reply (`pipeline`).
+One walk goes over a growing buffer. It stands still before whatever may still become something else: a half marker,
+a value without its end, a line that is not complete. What it hands out is not taken back, with one exception that no
+stream can know of: a closing `</think>` whose opening tag was in the prompt makes a draft of all that stands before.
+
+Not here: reading a whole reply (`pipeline`), which `close()` does once more, so that both give the same.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from toolkit.extraction.pipeline import extract
-from toolkit.extraction.types import Extraction
+from toolkit.extraction.drafts import NOTHING, Reading
+from toolkit.extraction.pipeline import CallsInThought, extract, new_source, same_wish
+from toolkit.extraction.resolve import tool_index
+from toolkit.extraction.scan import syntax_names
+from toolkit.extraction.types import ExtractedCall, Extraction
+from toolkit.extraction.walk import Walk
+
+_PATIENCE = 2_000  # characters after which an opening that led to nothing is text
+_SMALL = 4_096  # up to here every chunk is looked at; beyond, once the buffer has grown by a part of itself
+_GROWTH = 32
+_FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
+_MARKER = re.compile(r"[<\[{`~✿][\s\S]{0,64}$")
+_HALF_LINE = re.compile(
+    r"(?:^|\n)[ \t]*(?:[*_#>•\-]{1,4}|\d+[.)])?[ \t]*[`*\"']{0,3}"
+    r"(?:[^\W\d][\w.\-]*[`*\"':]{0,3}[ \t]*(?:\r?\n[ \t]*)?|(?i:here|call|tool|final|function|action|user|human)\b[\w :.]{0,40})?$"
+)
+_HALF_HEADER = re.compile(r"<\|(?:start|im_start|start_header_id)\|>[^<]{0,80}(?:<[^>]{0,24}>?)?$")
+_LAST_WORD = re.compile(r"(?:[\w.\\\-:/]+|(?:assistant|functions)?\s*to=[\w.\-:/]*)\s*$")
+_HALF_CLOSER = re.compile(r"\s*(?:<[^>\n]{0,48}|\[[A-Z/_]{0,16}|[`~]{0,3}|[}\]\s]*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """Hold one thing that is certain: `text` or `thinking` to show, or a `call`."""
+
+    kind: Literal["text", "thinking", "call"]
+    text: str = ""
+    call: ExtractedCall | None = None
 
 
 class StreamExtractor:
-    """Feed chunks of any size; `close()` equals `extract` of the whole."""
+    """Read a reply chunk by chunk.
 
-    def __init__(self, tools: Iterable[Any] | None = None, protocol: Any = "auto") -> None:
-        self.tools = list(tools) if tools is not None else None
-        self.protocol = protocol
-        self.buffer = ""
+    >>> stream = StreamExtractor(tools=[{"name": "f"}])
+    >>> chunks = ["I look. <tool", '_call>{"name": "f", "argu', 'ments": {}}</tool_call>', " and on"]
+    >>> [event.kind for chunk in chunks for event in stream.feed(chunk)]
+    ['text', 'call']
+    >>> stream.complete, stream.close().calls[0].tool_name
+    (True, 'f')
 
-    def feed(self, chunk: str) -> list[Any]:
-        """Take a chunk."""
-        self.buffer += chunk
-        return []
+    Attributes:
+        calls: the calls that are certain so far.
+        rest: after `close()`, events that were still held back.
+    """
 
-    def close(self, finish_reason: str | None = None) -> Extraction:
-        """Return the final extraction."""
-        return extract(self.buffer, self.tools, self.protocol, finish_reason=finish_reason)
+    def __init__(
+        self, tools: Iterable[Any] | None = None, protocol: Any = "auto", *, calls_in_thought: CallsInThought = "never"
+    ) -> None:
+        self.tools = tool_index(tools)
+        self.protocol, self.calls_in_thought = protocol, calls_in_thought
+        self.calls: list[ExtractedCall] = []
+        self.rest: list[StreamEvent] = []
+        self._parts: list[str] = []
+        self._length = self._next_look = 0
+        self._walk = Walk(new_source("", self.tools, None), syntax_names(protocol))
+        self._shown = [0, 0, 0]  # pieces of text, thoughts and calls of the walk that were handed out
+
+    @property
+    def text(self) -> str:
+        """Return all that was fed."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether a first call is certain, so that the stream may be stopped."""
+        return bool(self.calls)
+
+    def feed(self, chunk: str) -> list[StreamEvent]:
+        """Take a chunk of any size and return what became certain with it."""
+        if not chunk:
+            return []
+        self._parts.append(chunk)
+        self._length += len(chunk)
+        if self._length < self._next_look:
+            return []
+        source = new_source(self.text, self.tools, None)
+        self._walk.source = source
+        self._walk.bracket_from = -1
+        while not self._walk.stopped and self._advance():
+            pass
+        open_length = self._length - self._walk.pos
+        self._next_look = self._length + (open_length // _GROWTH if open_length > _SMALL else 0)
+        return self._events()
+
+    def close(self, finish_reason: str | None = None, native_calls: Iterable[Any] = ()) -> Extraction:
+        """Return what `extract` makes of the whole; `rest` then holds the events that were held back."""
+        whole = extract(
+            self.text, self.tools, self.protocol,
+            finish_reason=finish_reason, native_calls=native_calls, calls_in_thought=self.calls_in_thought,
+        )  # fmt: skip
+        self._walk.source = new_source(self.text, self.tools, finish_reason)
+        self._walk.bracket_from = -1
+        if not self._walk.stopped:
+            self._walk.run()
+        texts = [event for event in self._events() if event.kind != "call"]
+        late = whole.calls[len(self.calls) :]
+        self.calls = list(whole.calls)
+        self.rest = [*texts, *(StreamEvent("call", call=call) for call in late)]
+        return whole
+
+    def _advance(self) -> bool:
+        """Go one construct further if the end of the buffer leaves no doubt about it."""
+        walk, text = self._walk, self._walk.source.text
+        found = walk.find()
+        if found is None:
+            self._show_until(self._held_from(text))
+            return False
+        name, reading = walk.read(found)
+        if reading is None or reading.end <= walk.pos:
+            if len(text) - found.start() < _PATIENCE:
+                self._show_until(min(self._word_before(found.start()), self._held_from(text)))
+                return False
+            walk.skip(found)
+            return True
+        if not _settled(name, reading, text):
+            starts = [draft.span[0] for draft in reading.drafts] + [one.span[0] for one in reading.rejected]
+            self._show_until(min([self._word_before(found.start()), self._held_from(text), *starts]))
+            return False
+        walk.take(name, found.start(), reading)
+        return True
+
+    def _show_until(self, end: int) -> None:
+        """Hand out text that nothing can change any more."""
+        walk = self._walk
+        if end > walk.pos:
+            walk.text.append(walk.source.text[walk.pos : end])
+            walk.pos = end
+
+    def _word_before(self, pos: int) -> int:
+        """Return where the word before a trigger begins, since it may be the name or the marker that counts."""
+        text = self._walk.source.text
+        found = _LAST_WORD.search(text, max(self._walk.pos, pos - 160), pos)
+        return found.start() if found else pos
+
+    def _held_from(self, text: str) -> int:
+        """Return where the end of the buffer begins that may still become a marker."""
+        start = max(self._walk.pos, len(text) - 160)
+        tail = text[start:]
+        held = [len(tail)]
+        for pattern in (_MARKER, _HALF_HEADER, _LAST_WORD, _HALF_LINE if start == 0 or "\n" in tail else _LAST_WORD):
+            if (found := pattern.search(tail)) is not None:
+                held.append(found.start())
+        return self._word_before(start + min(held))
+
+    def _events(self) -> list[StreamEvent]:
+        """Return what the walk has gathered since the last time."""
+        walk = self._walk
+        texts, thoughts, taken = self._shown
+        said = "".join(walk.text[texts:])
+        events = [StreamEvent("thinking", piece) for piece in walk.thinking[thoughts:] if piece]
+        if said:
+            events.append(StreamEvent("text", said))
+        for one in walk.taken[taken:]:
+            if one.in_sentence and one is walk.taken[-1]:
+                break  # a clearer call may follow and win
+            if any(same_wish(other, one) for other in walk.taken[:taken]):
+                taken += 1
+                continue
+            self.calls.append(one.call)
+            events.append(StreamEvent("call", call=one.call))
+            taken += 1
+        self._shown = [len(walk.text), len(walk.thinking), taken]
+        return events
+
+
+def _settled(name: str, reading: Reading, text: str) -> bool:
+    """Tell whether more text could not change a reading."""
+    end = reading.end
+    after = len(text) - end
+    if any(one.reason == "truncated" for one in reading.rejected) or (reading.rejected and after < _FAR):
+        return False
+    if name.startswith("thought") or not reading.drafts:
+        return after > 0
+    if any("missing_closers" in draft.repairs or draft.syntax == "yamlish" for draft in reading.drafts):
+        return after > _PATIENCE
+    if any(draft.arguments is NOTHING for draft in reading.drafts) and text[end - 1] != ">":
+        return after > _FAR
+    if not reading.explicit:
+        return "\n" in text[end : end + _LINE] or after > _LINE
+    if all(draft.closed for draft in reading.drafts) and text[end - 1] == ">":
+        return True
+    return _HALF_CLOSER.match(text, end) is None

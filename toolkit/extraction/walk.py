@@ -78,31 +78,42 @@ class Walk:
 
     def step(self) -> bool:
         """Go to the next place where something may begin and read it; False at the end."""
-        source = self.source
-        found = None
+        found = self.find()
+        if found is None or self.stopped:
+            self.text.append(self.source.text[self.pos : self.source.limit])
+            self.pos = self.source.limit
+            return False
+        name, reading = self.read(found)
+        if reading is None or reading.end <= self.pos:
+            self.skip(found)
+        else:
+            self.take(name, found.start(), reading)
+        return True
+
+    def find(self) -> re.Match[str] | None:
+        """Return the next place where something may begin."""
+        source, found = self.source, None
         if self.pos == self.floor and self.pos < source.limit:
             found = self.triggers.at_start.match(source.text, self.pos, source.limit)
-        found = found or self.next()
-        if found is None or self.stopped:
-            self.text.append(source.text[self.pos : source.limit])
-            self.pos = source.limit
-            return False
+        return found or self.next()
+
+    def read(self, found: re.Match[str]) -> tuple[str, Reading | None]:
+        """Read what begins at a place; the name of the syntax and its reading, or None if nothing does."""
         name = found.lastgroup or self.triggers.by_name_key
-        start = found.start()
-        deep = self.depth >= _DEEPEST and name.startswith("thoughts")
-        reading = None if deep else self.triggers.syntaxes[name].read(source, found)
-        if reading is None and not deep:
+        if self.depth >= _DEEPEST and name.startswith("thoughts"):
+            return name, None
+        reading = self.triggers.syntaxes[name].read(self.source, found)
+        if reading is None:
             for other, opened in self.triggers.others(found):
-                reading = other.read(source, opened)
+                reading = other.read(self.source, opened)
                 if reading is not None:
-                    name = other.name
-                    break
-        if reading is None or reading.end <= self.pos:
-            self.text.append(source.text[self.pos : start + 1])
-            self.pos = start + 1
-            return True
-        self.take(name, start, reading)
-        return True
+                    return other.name, reading
+        return name, reading
+
+    def skip(self, found: re.Match[str]) -> None:
+        """Step over a place where nothing begins."""
+        self.text.append(self.source.text[self.pos : found.start() + 1])
+        self.pos = found.start() + 1
 
     def next(self) -> re.Match[str] | None:
         """Return the next trigger: a marker, or a bracket behind what may be a tool's name."""
@@ -174,6 +185,9 @@ class Walk:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
+        failed = reading.rejected if not reading.drafts else ()
+        if failed and all(one.reason in _KEEP_TEXT for one in failed):
+            self.text.append(source.text[begin : reading.end])
         if refused and len(refused) == len(outcomes) and all(one.reason in _KEEP_TEXT for one in refused):
             self.text.append(source.text[begin : reading.end])
 

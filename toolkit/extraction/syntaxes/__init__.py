@@ -59,7 +59,9 @@ ALIASES = {
 _MARKS = "toolkit.extraction.syntaxes.marks"
 
 
-def syntax(name: str, opener: str, labels: tuple[str, ...] = (), *, late: bool = False, by_name: bool = False) -> Callable[[Read], Read]:
+def syntax(
+    name: str, opener: str, labels: tuple[str, ...] = (), *, late: bool = False, by_name: bool = False
+) -> Callable[[Read], Read]:
     """Register the function below as the reader of a syntax; for `late` and `by_name` see `Syntax`."""
 
     def register(read: Read) -> Read:
