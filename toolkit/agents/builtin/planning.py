@@ -49,7 +49,7 @@ class Planning(AgentMiddleware):
 
     def __init__(self, system_prompt: str | None = None) -> None:
         self.system_prompt = say("planning") if system_prompt is None else system_prompt
-        self.state_schema = {"todos": StateField(default=list)}
+        self.state_schema = {"todos": StateField()}
         self.tools = (Tool("write_todos", say("write_todos"), _PARAMETERS, write_todos),)
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
