@@ -57,7 +57,7 @@ class TwoModeAgent:
         max_context_chars: longest context that is shown whole.
         max_tokens: most tokens of one reply.
         stop: strings at which a reply is cut, whether or not the server did.
-        raw: send prompts as they are, without the model's chat template; the faithful mode always does.
+        raw: send prompts as they are; False sends each as one user message in the model's own chat template.
         dispatch: carries out every action: in the default mode a function of (action, action_input), in faithful mode
             of the parsed value.
         options: further options of each request, such as `{"temperature": 0.7}`.
@@ -85,7 +85,7 @@ class TwoModeAgent:
     max_context_chars: int = field(default=4000, kw_only=True)
     max_tokens: int = field(default=faithful.MAX_TOKENS, kw_only=True)
     stop: tuple[str, ...] = field(default=STOP, kw_only=True)
-    raw: bool = field(default=False, kw_only=True)
+    raw: bool = field(default=True, kw_only=True)
     dispatch: Callable[..., Any] | None = field(default=None, kw_only=True)
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     turns: list[TwoModeTurn] = field(default_factory=list, init=False)

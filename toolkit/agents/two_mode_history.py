@@ -8,7 +8,7 @@ Not here: how a turn looks in the prompt (`prompts/two_mode/`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from toolkit import templates
@@ -26,11 +26,13 @@ class ShownTurn:
     Attributes:
         user: what the user said.
         assistant: what the agent answered.
+        reply: the JSON of what it did, as tool mode should have written it.
         context: the data of the turn, or None where it is left out.
     """
 
     user: str
     assistant: str
+    reply: str
     context: Any = None
 
     @property
@@ -41,7 +43,9 @@ class ShownTurn:
     @property
     def tokens(self) -> int:
         """Return about how many tokens the turn takes."""
-        said = f"{self.user}{self.assistant}" + ("" if self.context is None else templates.as_json(self.context))
+        said = f"{self.user}{self.assistant}{self.reply}" + (
+            "" if self.context is None else templates.as_json(self.context)
+        )
         return int(len(said) / CHARS_PER_TOKEN) + 8
 
 
@@ -58,12 +62,19 @@ def shown_turns(turns: Sequence[TwoModeTurn], contexts: Contexts = "all", budget
     with_context = [place for place, turn in enumerate(turns) if turn.context is not None]
     keep = {"all": with_context, "last": with_context[-1:], "none": []}[contexts]
     shown = [
-        ShownTurn(turn.message, turn.text, turn.context if place in keep else None) for place, turn in enumerate(turns)
+        ShownTurn(turn.message, turn.text, _reply(turn), turn.context if place in keep else None)
+        for place, turn in enumerate(turns)
     ]
     for place in keep[:-1]:
         if sum(turn.tokens for turn in shown) <= budget:
             return shown
-        shown[place] = ShownTurn(shown[place].user, shown[place].assistant)
+        shown[place] = replace(shown[place], context=None)
     while len(shown) > 1 and sum(turn.tokens for turn in shown) > budget:
         shown.pop(0)
     return shown
+
+
+def _reply(turn: TwoModeTurn) -> str:
+    """Return what tool mode should have written: the actions that were carried out, or none."""
+    done = [{"action": action.name, "action_input": action.input} for action in turn.actions]
+    return templates.as_json(done[0] if len(done) == 1 else done or {"action": "none"})

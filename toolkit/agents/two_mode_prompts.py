@@ -66,11 +66,11 @@ def load_template(value: str | Path | None, name: str) -> Template:
     return found
 
 
-def load_examples(examples: Iterable[Mapping[str, Any]] | None, names: Collection[str]) -> list[dict[str, str]]:
-    """Return few-shot turns as {"user", "reply"}, the reply as the model should write it.
+def load_examples(examples: Iterable[Mapping[str, Any]] | None, names: Collection[str]) -> list[dict[str, Any]]:
+    """Return few-shot turns as {"user", "reply", "rows"}: the reply as the model should write it, the data it gave.
 
     Args:
-        examples: dicts with user, action and action_input; None for the bundled ones, where they fit the actions.
+        examples: dicts with user, action, action_input and rows; None for the bundled ones, where they fit the actions.
         names: the actions there are.
 
     Raises:
@@ -84,10 +84,10 @@ def load_examples(examples: Iterable[Mapping[str, Any]] | None, names: Collectio
     return [_example(row, names) for row in rows] if fits else []
 
 
-def _example(row: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
+def _example(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     if not isinstance(row.get("user"), str) or row.get("action") not in ("none", *names):
         raise ConfigError(
             f"{dict(row)!r} is no example: give user, action (none, {', '.join(names)}) and action_input."
         )
     call = {key: row[key] for key in ("action", "action_input") if key in row}
-    return {"user": row["user"], "reply": templates.as_json(call)}
+    return {"user": row["user"], "reply": templates.as_json(call), "rows": list(row.get("rows", ()))}

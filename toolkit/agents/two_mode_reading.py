@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.agents.two_mode_actions import MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction
@@ -22,18 +22,18 @@ from toolkit.models.base import Reply
 from toolkit.tools import Tool
 
 _INPUT = "action_input"
-_FREE = {"type": "object", "properties": {_INPUT: {"type": "string"}}, "required": [_INPUT]}
+_ONE_TEXT: dict[str, Any] = {"type": "object", "properties": {_INPUT: {"type": "string"}}}
+_NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 # reasons of a rejected candidate -> ours; what is not listed was not meant as a call
 _REASONS: dict[str, Reason] = {
     "undeclared": "unknown_action",
-    "unknown_tool": "unknown_action",
     "truncated": "truncated",
     "bad_json": "parse_error",
     "not_finite": "parse_error",
-    "duplicate_keys": "parse_error",
     "too_deep": "parse_error",
     "bad_arguments": "bad_arguments",
-    "missing_arguments": "bad_arguments",
+    "no_arguments": "bad_arguments",
+    "no_tool_wanted": "none_needed",
 }
 _MENDABLE = ("parse_error", "not_a_call", "unknown_action", "bad_arguments", "truncated")
 
@@ -105,17 +105,21 @@ def read_actions(reply: Reply, actions: Mapping[str, AnyAction], several: bool =
 
 
 def _as_tools(actions: Mapping[str, AnyAction]) -> list[Tool]:
-    tools = [Tool(a.name, a.description, _FREE) if isinstance(a, Action) else a.tool for a in actions.values()]
-    return [*tools, Tool(NONE_NEEDED, "No action is needed.", {"type": "object", "properties": {}})]
+    """Return what extraction is to look for; an action that may get a bare text has a place for it."""
+    return [*(_as_tool(action) for action in actions.values()), Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT)]
+
+
+def _as_tool(action: AnyAction) -> Tool:
+    if isinstance(action, Action):
+        return Tool(action.name, action.description, {**_ONE_TEXT, "required": [_INPUT]})
+    return action.tool if action.tool.properties else replace(action.tool, parameters=_ONE_TEXT)
 
 
 def _input(call: ExtractedCall, action: AnyAction) -> Any:
-    """Return the input as written: a free action's text was read as its one argument."""
-    if not isinstance(action, Action):
-        return call.arguments
+    """Return the input as written: a bare text was read as the one argument."""
     if set(call.arguments) == {_INPUT}:
         return call.arguments[_INPUT]
-    return call.arguments or MISSING
+    return call.arguments or (MISSING if isinstance(action, Action) else {})
 
 
 def _open_brackets(text: str) -> int:
@@ -135,7 +139,7 @@ def _without(found: Extraction, actions: Mapping[str, AnyAction]) -> Wanted:
     if found.status == "truncated":
         return Wanted((), "truncated", "The reply was cut off inside the JSON.")
     for rejected in found.rejected:
-        if rejected.reason in ("undeclared", "unknown_tool") and rejected.name:
+        if rejected.reason == "undeclared" and rejected.name:
             return Wanted((), "unknown_action", _unknown(rejected.name, actions))
         if reason := _REASONS.get(rejected.reason):
             return Wanted((), reason, rejected.detail or rejected.reason)

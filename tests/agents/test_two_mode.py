@@ -1,0 +1,370 @@
+"""TwoModeAgent: the published rule, its repairs, and the marketplace end to end."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+import toolkit as tk
+from toolkit.agents.two_mode_actions import Action, as_actions, reply_schema
+from toolkit.agents.two_mode_faithful import NO_CONTEXT, cut_json
+from toolkit.agents.two_mode_history import shown_turns
+from toolkit.agents.two_mode_reading import read_actions
+from toolkit.agents.two_mode_turn import TwoModeTurn
+from toolkit.marketplace import Marketplace
+
+FIND = '{"action": "find", "action_input": {"word": "red"}}'
+
+
+def find(word: str, most: int = 3) -> list[str]:
+    """Find things by a word."""
+    return [f"{word} {number}" for number in range(1, most + 1)]
+
+
+def broken() -> str:
+    """Always fails."""
+    raise RuntimeError("out of order")
+
+
+def everything() -> list[str]:
+    """List all."""
+    return ["all"]
+
+
+def agent(lines, actions=(find,), **settings):
+    return tk.TwoModeAgent(tk.ScriptedModel(lines), list(actions), **settings)
+
+
+def prompts(made):
+    return [request["prompt"] for request in made.model.requests]
+
+
+# ------------------------------------------------------------------ the published rule
+def faithful(lines, dispatch, **settings):
+    calls = []
+    said = iter(lines)
+
+    def llm(prompt, stop, max_tokens):
+        calls.append({"prompt": prompt, "stop": stop, "max_tokens": max_tokens})
+        return {"choices": [{"text": next(said)}]}
+
+    made = tk.TwoModeAgent(
+        llm,
+        tool_prompt="T[{0}][{1}] {{}}",
+        chat_prompt="C[{0}][{1}][{2}]",
+        mode="faithful",
+        dispatch=dispatch,
+        **settings,
+    )
+    return made, calls
+
+
+def test_faithful_turn_with_an_action():
+    made, calls = faithful([f"Sure! {FIND}", "Here it is.", "hello", "Hi."], lambda value: {"got": value})
+    turn = made.respond("red things")
+    context = "{'got': {'action': 'find', 'action_input': {'word': 'red'}}}"
+    assert (turn.text, turn.tool, turn.reason) == ("Here it is.", True, None)
+    assert calls[0] == {"prompt": "T[][User: red things] {}", "stop": ["User:"], "max_tokens": 800}
+    assert calls[1] == {"prompt": f"C[][User: red things][{context}]", "stop": ["User:"], "max_tokens": 800}
+    first = [f"User: {context}\n\nUser: red things", "Assistant: Here it is."]
+    assert made.history.conversation_history == first
+    made.respond("thanks {0}")
+    joined = "\n".join(first)
+    assert calls[2]["prompt"] == f"T[{joined}][User: thanks {{0}}] {{}}"
+    assert calls[3]["prompt"] == f"C[{joined}][User: thanks {{0}}][{NO_CONTEXT}]"
+    assert made.history.conversation_history[2:] == ["User: thanks {0}", "Assistant: Hi."]
+
+
+def test_faithful_swallows_every_failure():
+    made, calls = faithful([FIND, "Sorry?"], lambda value: 1 / 0)
+    turn = made.respond("red things")
+    assert (turn.tool, turn.reason, turn.text) == (False, "ZeroDivisionError", "Sorry?")
+    assert calls[1]["prompt"].endswith(f"[{NO_CONTEXT}]")
+    assert made.history.conversation_history[0] == "User: red things"
+
+
+def test_faithful_uses_completion_with_its_limits():
+    made = agent(["no", "Hello."], mode="faithful", tool_prompt="{0}{1}", chat_prompt="{0}{1}{2}")
+    made.respond("hi")
+    options = [tk.Options.of(request["options"]) for request in made.model.requests]
+    assert [(o.stop, o.num_predict) for o in options] == [(("User:",), 800)] * 2
+
+
+def test_faithful_over_the_actions_and_the_bundled_prompts():
+    made = agent(
+        ['{"action": "get_designers_list", "action_input": "all"}', "Many."], Marketplace().actions(), mode="faithful"
+    )
+    turn = made.respond("Which brands?")
+    assert len(turn.context) > 10
+    assert "{{" not in prompts(made)[0]
+    assert prompts(made)[0].endswith("### Assistant: ")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [(FIND, json.loads(FIND)), ('{"a": "x\ny"}', {"a": "xy"}), ('[{"a": NaN}]', None), ("{}", {})],
+    ids=["plain", "glued-words", "nan", "empty"],
+)
+def test_the_published_cut(reply, value):
+    assert cut_json(reply) == value or value is None
+
+
+# ------------------------------------------------------------------ the default
+def test_a_turn_with_an_action():
+    made = agent([FIND, " Three red things. \nUser: and blue?"])
+    turn = made.respond("red things {{ about }} {%")
+    assert turn.text == "Three red things."
+    assert turn.tool
+    assert turn.context == ["red 1", "red 2", "red 3"]
+    assert [(a.name, a.input, a.error) for a in turn.actions] == [("find", {"word": "red"}, None)]
+    tool_prompt, chat_prompt = prompts(made)
+    assert "User: red things {{ about }} {%\nAssistant:" in tool_prompt
+    assert "find: Find things by a word." in tool_prompt
+    assert chat_prompt.index("red things {{ about }}") < chat_prompt.index('1. "red 1"')
+
+
+def test_history_keeps_text_and_context_apart():
+    made = agent([FIND, "Three.", '{"action": "none"}', "You are welcome."])
+    made.respond("red things")
+    turn = made.respond("thanks")
+    assert turn.reason == "none_needed"
+    tool_prompt = prompts(made)[2]
+    assert f'User: red things\nAssistant: {FIND}\n1. "red 1"' in tool_prompt
+    assert "Said to the user: Three." in tool_prompt
+    assert [t.message for t in made.turns] == ["red things", "thanks"]
+    made.reset()
+    assert made.turns == []
+
+
+@pytest.mark.parametrize(
+    ("contexts", "budget", "kept"),
+    [
+        ("all", 10_000, [True, False, True]),
+        ("last", 10_000, [False, False, True]),
+        ("none", 10_000, [False, False, False]),
+        ("all", 45, [False, False, True]),
+        ("all", 1, [True]),
+    ],
+    ids=["all", "last", "none", "over-budget", "far-over-budget"],
+)
+def test_which_contexts_are_shown(contexts, budget, kept):
+    turns = [TwoModeTurn("a", "b", context=["x" * 60]), TwoModeTurn("c", "d"), TwoModeTurn("e", "f", context=["y"])]
+    assert [turn.context is not None for turn in shown_turns(turns, contexts, budget)] == kept
+
+
+REASONS = [
+    pytest.param("Good evening!", "no_json", id="no-json"),
+    pytest.param("", "no_json", id="empty"),
+    pytest.param('{"answer": 42}', "not_a_call", id="not-a-call"),
+    pytest.param('{"action": "none"}', "none_needed", id="none"),
+    pytest.param('{"action": "fond", "action_input": {}}', "unknown_action", id="unknown"),
+    pytest.param('{"action": "find", "action_input": {"most": 2}}', "bad_arguments", id="missing-argument"),
+    pytest.param('{"action": "find"}', "bad_arguments", id="missing-input"),
+    pytest.param('{"action": "find", "action_input": {"word": "re', "truncated", id="truncated"),
+    pytest.param('{"action": "broken", "action_input": {}}', "tool_failed", id="tool-failed"),
+    pytest.param(tk.Reply(fault=tk.Fault("server", "gone")), "model_failed", id="model-failed"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), REASONS)
+def test_every_turn_without_data_has_a_reason(line, reason):
+    made = agent([line, "Well."], [find, broken])
+    turn = made.respond("hm")
+    assert (turn.tool, turn.reason, turn.text) == (False, reason, "Well.")
+    assert turn.detail
+    told = reason in ("unknown_action", "bad_arguments", "truncated", "tool_failed", "model_failed")
+    assert ("there is no data, because" in prompts(made)[1]) is told
+    assert (turn.context is not None) is told
+
+
+def test_unknown_actions_get_a_hint():
+    assert "Did you mean 'find'" in agent(['{"action": "fond", "action_input": {}}', "x"]).respond("hm").detail
+
+
+@pytest.mark.parametrize(
+    ("written", "action", "given"),
+    [
+        pytest.param('"all"', everything, {}, id="all-for-nothing"),
+        pytest.param("null", everything, {}, id="null-for-nothing"),
+        pytest.param('"red"', find, {"word": "red"}, id="text-for-the-one-text"),
+        pytest.param('"{\\"word\\": \\"red\\"}"', find, {"word": "red"}, id="object-as-text"),
+        pytest.param('{"word": "red", "most": "2"}', find, {"word": "red", "most": 2}, id="number-as-text"),
+        pytest.param('"all"', Action("free", run=lambda value: value), "all", id="free-text"),
+        pytest.param('{"a": [1]}', Action("free", run=lambda value: value), {"a": [1]}, id="free-object"),
+    ],
+)
+def test_what_an_input_means(written, action, given):
+    actions = as_actions([action])
+    name = next(iter(actions))
+    wanted = read_actions(tk.Reply(f'{{"action": "{name}", "action_input": {written}}}'), actions)
+    assert [(one.name, one.input) for one in wanted.actions] == [(name, given)]
+
+
+def test_one_action_unless_several_are_allowed():
+    two = f'{FIND}\n{{"action": "find", "action_input": {{"word": "blue"}}}}'
+    one = agent([two, "x"]).respond("both")
+    assert (one.context, one.detail) == (["red 1", "red 2", "red 3"], "1 more asked for and not run.")
+    both = agent([two, "x"], several=True).respond("both")
+    assert [data[0] for data in both.context] == ["red 1", "blue 1"]
+
+
+def test_a_repair_round_tells_the_reason():
+    made = agent(['{"action": "fond", "action_input": {}}', FIND, "Here."], repairs=1)
+    turn = made.respond("red")
+    assert turn.tool
+    assert len(turn.tool_calls) == 2
+    assert "There is no action 'fond'" in prompts(made)[1]
+    assert len(agent(["Hi!", "Hello."], repairs=3).respond("hi").tool_calls) == 1
+
+
+def test_the_gate_saves_a_request():
+    made = agent(["Hello."], gate=lambda message: "hi" not in message)
+    turn = made.respond("hi")
+    assert (turn.text, turn.reason, len(prompts(made))) == ("Hello.", "gate", 1)
+
+
+def test_constrained_decoding_gets_a_schema():
+    made = agent(['{"action": "none"}', "ok"], [find, Action("free", run=str)], constrained=True, several=True)
+    made.respond("hi")
+    schema = made.model.requests[0]["schema"]
+    names = [branch["properties"]["action"]["const"] for branch in schema["anyOf"] if "properties" in branch]
+    assert names == ["find", "free", "none"]
+    assert schema["anyOf"][2]["type"] == "array"
+    assert made.model.requests[1]["schema"] is None
+    assert reply_schema([])["anyOf"][0]["properties"] == {"action": {"const": "none"}}
+
+
+def test_a_reply_is_cut_even_if_the_server_did_not():
+    said = iter([f"{FIND}\nUser: more\nAssistant: {FIND.replace('red', 'blue')}", "Good.\n### User: x"])
+    turn = tk.TwoModeAgent(lambda prompt, stop, max_tokens: next(said), [find], several=True).respond("red")
+    assert (turn.context, turn.text) == (["red 1", "red 2", "red 3"], "Good.")
+
+
+def test_async_is_the_same():
+    async def slow(word: str) -> str:
+        """Find slowly."""
+        await asyncio.sleep(0)
+        return word
+
+    lines = [FIND.replace("find", "slow"), "done"]
+    turn = asyncio.run(agent(lines, [slow]).arespond("red"))
+    assert turn == agent(lines, [slow]).respond("red")
+    assert turn.context == "red"
+
+
+def test_dispatch_takes_every_action():
+    made = agent([FIND, "x"], dispatch=lambda name, value: {name: value})
+    assert made.respond("red").context == {"find": {"word": "red"}}
+
+
+def test_two_models_share_one_history():
+    chat_model = tk.ScriptedModel(["Three."])
+    made = agent([FIND], chat_model=chat_model)
+    assert made.respond("red").text == "Three."
+    assert len(chat_model.requests) == len(made.model.requests) == 1
+
+
+def test_as_chat_messages_where_raw_is_off():
+    made = agent([FIND, "x"], raw=False)
+    made.respond("red")
+    assert [len(request["messages"]) for request in made.model.requests] == [1, 1]
+
+
+def test_long_contexts_are_cut_at_whole_items():
+    made = agent(['{"action": "find", "action_input": {"word": "red", "most": 400}}', "x"], max_context_chars=200)
+    assert len(made.respond("red").context) == 400
+    assert "more are left out" in prompts(made)[1]
+    assert len(prompts(made)[1]) < 1000
+
+
+def test_own_templates_run_in_a_sandbox(tmp_path):
+    path = tmp_path / "tool.jinja"
+    path.write_text("{{ user }} {{ actions | length }}")
+    made = agent(["x", "y"], tool_prompt=path, chat_prompt="{{ context is none }}|{{ user }}")
+    made.respond("{braces}")
+    assert prompts(made) == ["{braces} 1", "True|{braces}"]
+    with pytest.raises(tk.ConfigError, match="failed"):
+        agent(["x"], tool_prompt="{{ user.__class__.__mro__ }}").respond("hi")
+    with pytest.raises(tk.ConfigError, match="nothing_like_it"):
+        agent(["x"], tool_prompt="{{ nothing_like_it }}").respond("hi")
+
+
+def test_a_failing_chat_mode_is_an_error_with_the_turn_so_far():
+    made = agent([FIND, tk.Reply(fault=tk.Fault("server", "gone"))])
+    with pytest.raises(tk.ModelError, match="chat mode: gone") as caught:
+        made.respond("red")
+    assert caught.value.partial.context == ["red 1", "red 2", "red 3"]
+    assert made.turns == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": "faithfull"},
+        {"context_in_history": "some"},
+        {"options": {"temprature": 1}},
+        {"actions": [find, find]},
+        {"actions": [Action("none")]},
+        {"actions": "find"},
+        {"examples": [{"user": "x", "action": "fly"}]},
+        {"tool_prompt": "{% if %}"},
+        {"model": 3},
+    ],
+    ids=lambda value: "-".join(map(str, value)),
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(tk.ConfigError):
+        tk.TwoModeAgent(**{"model": tk.ScriptedModel([]), "actions": [find], **wrong})
+
+
+def test_views_are_short_and_escaped():
+    made = agent([FIND, "<script>alert(1)</script>"])
+    turn = made.respond("<b>red</b>")
+    assert "<script>" not in turn._repr_html_()
+    assert "<b>red" not in turn._repr_html_()
+    assert len(repr(turn)) <= 100
+    assert json.dumps(turn.to_dict())
+    assert repr(made) == "TwoModeAgent(find; mode='default', 1 turns)"
+
+
+# ------------------------------------------------------------------ the marketplace of the article
+def reads_the_history(wanted):
+    """Stand in for a capable model: find the second product in the prompt's history, as a reader would."""
+
+    def line(messages):
+        rows = re.findall(r'^2\. (\{"id".*\})$', messages[0].text, re.MULTILINE)
+        number = json.loads(rows[-1])["id"]
+        return json.dumps({"action": wanted, "action_input": {"product_id": number}})
+
+    return line
+
+
+def test_something_similar_to_the_second_dress():
+    shop = Marketplace()
+    search = {"action": "recommend_clothes", "action_input": {"category": "Dresses", "season": "Winter"}}
+    lines = [json.dumps(search), "Here are five.", reads_the_history("get_similar_products"), "These are like it."]
+    made = agent(lines, shop.actions(), about="You work in a fashion shop.")
+    shown = made.respond("Show me warm dresses for the winter.").context
+    turn = made.respond("I prefer the second dress you showed me. What else is like it?")
+    assert turn.actions[0].input == {"product_id": shown[1]["id"]}
+    assert turn.context == shop.get_similar_products(shown[1]["id"])
+    assert shown[1]["id"] not in [row["id"] for row in turn.context]
+    assert turn.text == "These are like it."
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "check"),
+    [
+        ("recommend_clothes", {"category": "Coats", "max_price": 300}, lambda c: all(r["price"] <= 300 for r in c)),
+        ("get_product_details", {"product_id": 107919}, lambda c: c["id"] == 107919),
+        ("get_similar_products", {"product_id": 107919}, lambda c: len(c) == 5),
+        ("get_designers_list", "all", lambda c: len(c) > 10),
+        ("get_designer_information", "Lumbra", lambda c: c["name"] == "Lumbra"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_five_actions(action, given, check):
+    line = json.dumps({"action": action, "action_input": given})
+    turn = agent([line, "ok"], Marketplace().actions()).respond("x")
+    assert check(turn.context), turn
