@@ -17,7 +17,8 @@ def arithmetic(text: str) -> int | float | None:
     >>> arithmetic("2*(3+4)"), arithmetic("1/4"), arithmetic("x+1")
     (14, 0.25, None)
     """
-    tokens, pos = [], 0
+    tokens: list[str] = []
+    pos = 0
     stripped = text.strip()
     while pos < len(stripped):
         found = _TOKEN.match(stripped, pos)
@@ -82,10 +83,10 @@ def _power(tokens: list[str]) -> int | float:
 
 
 def _atom(tokens: list[str]) -> int | float:
-    token = tokens.pop(0)
-    if token == "(":
+    first = tokens.pop(0)
+    if first == "(":
         value = _sum(tokens)
         if tokens.pop(0) != ")":
             raise ValueError
         return value
-    return float(token) if re.search(r"[.eE]", token) else int(token)
+    return float(first) if re.search(r"[.eE]", first) else int(first)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, spread
 from toolkit.extraction.lenient_json import JsonRead, mend, read_json
 from toolkit.extraction.parameters import Members, Tags, read_members
-from toolkit.extraction.python_calls import CALL, PythonCall, read_calls
+from toolkit.extraction.python_calls import PythonCall, read_calls
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.types import Rejected
 
@@ -37,12 +37,14 @@ _CALL_TAG = re.compile(
 )
 TAGGED = Tags(
     re.compile(
-        r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)(?P<key>[^>\"'\n]+?)[\"']?"
+        r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)"
+        r"(?P<key>[^>\"'\n]+?)[\"']?"
         r"(?:\s+value\s*=\s*\"(?P<value>[^\"]*)\"[^>]*/?|\s+[^>]*)?\s*>"
     ),
     re.compile(r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:=[^>]*)?>"),
     re.compile(
-        r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:function|invoke|params|parameters|function_calls|tool_calls?|functions|tool| ?calls)>"
+        r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:function|invoke|params|parameters|function_calls|functions"
+        r"|tool_calls?|tool| ?calls)>"
         r"|<(?:\w+:|[｜|]DSML[｜|] ?)?(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
     ),
 )

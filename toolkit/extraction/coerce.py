@@ -85,8 +85,7 @@ class Coercion:
         schema = self.resolve(schema)
         types = self.types(schema)
         if not types or _fits(value, types):
-            if "integer" not in types or not isinstance(value, float) or "number" in types:
-                return self.inside(value, schema, path)
+            return self.inside(value, schema, path)
         for wanted in types:
             turned, fits = _turn(value, wanted, source)
             if fits:

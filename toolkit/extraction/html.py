@@ -24,7 +24,10 @@ _COLOURS = {
     "thinking": "rgba(110,118,129,.22)",
 }
 _STATUS = {"called": "call", "abstained": "thinking", "broken": "rejected", "truncated": "repaired"}
-_BOX = "white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace;margin:.3em 0;padding:.5em;border:1px solid rgba(127,127,127,.4);border-radius:4px"
+_BOX = (
+    "white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace;margin:.3em 0;padding:.5em;"
+    "border:1px solid rgba(127,127,127,.4);border-radius:4px"
+)
 
 
 def render(extraction: Extraction) -> str:

@@ -39,19 +39,19 @@ class JsonRead:
     closed: bool = True
 
 
-class _Refused(ValueError):
+class _RefusedError(ValueError):
     """Say that strict reading must give way to the lenient one."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise _Refused
+        raise _RefusedError
     return result
 
 
 def _constant(name: str) -> Any:
-    raise _Refused(name)
+    raise _RefusedError(name)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)

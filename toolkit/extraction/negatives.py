@@ -40,15 +40,17 @@ _PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:[:=]|$)")
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
 }  # fmt: skip
-# Words that speak about a call: the first kind wherever they lead in to it, the second only on its own line.
-_STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|an?\s+examples?\b|the\s+example\b|examples?\s*(?:usage|call|output)?\s*:
-    |you\s+(?:wrote|said|sent|typed|pasted)|user\s+(?:wrote|said|sent|typed)|wrote:|syntax|usage\b|template|placeholders?|signature
-    |pattern\s+is|format\s+(?:is|of|would)|in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)
-    |in\s+the\s+docs|documentation|manual|declared|declaration|definition|defined\s+as|schema\b
-    |server\s+(?:answers|returns|responds|sent)|returned|responded|was\s+called|earlier|previously|previous\s+turn|last\s+time
-    |transcript|quoted?\b|if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)"""
-_WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)|might\s+(?:be|send|call|look|use)
-    |you\s+(?:call|can\s+call|could|would)|looks?\s+like|such\s+as|instead\s+of|(?:not|don't|never)\s+(?:call|send|run|use)\b"""
+# Words that speak about a call: the first kind also in the line that leads in to it, the second only on its own line.
+_STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s+examples?\b
+    |examples?\s*(?:usage|call|output)?\s*:|you\s+(?:wrote|said|sent|typed|pasted)|user\s+(?:wrote|said|sent|typed)|wrote:|syntax\s+is|usage\s*:|template
+    |in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)|in\s+the\s+docs
+    |declared\s+(?:like|as)|server\s+(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s+time
+    |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)"""
+_WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)
+    |might\s+(?:be|send|call|look|use)|you\s+(?:call|can\s+call|could|would)|looks?\s+like|such\s+as|instead\s+of
+    |(?:not|don't|never)\s+(?:call|send|run|use)\b|syntax|usage\b|placeholders?|signature|pattern\s+is
+    |format\s+(?:is|of|would)|documentation|manual|declar(?:ed|ation)|definition|defined\s+as|schema\b|returned|responded
+    |was\s+called|earlier|previously|previous\s+turn"""
 _LEADS_HEDGED = re.compile(rf"\b(?:{_STRONG})", re.VERBOSE | re.IGNORECASE)
 _HEDGE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})", re.VERBOSE | re.IGNORECASE)
 _HEDGE_AFTER = re.compile(

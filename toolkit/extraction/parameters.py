@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from toolkit.extraction.drafts import Source
 from toolkit.extraction.resolve import ToolSpec
 
-
 _HALF_PAIR = re.compile(r"<(?:\w+[_:])?(?:arg_key|arg_value|parameter|param)\b")
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from toolkit.extraction.drafts import Draft, Fuel, Source
+from toolkit.extraction.drafts import Draft, Source
+from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
@@ -29,7 +30,7 @@ _TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*
 
 def extract(
     text: str | None,
-    tools: Iterable[Any] | None = None,
+    tools: Iterable[Any] | ToolIndex | None = None,
     protocol: Any = "auto",
     *,
     finish_reason: str | None = None,

@@ -17,7 +17,8 @@ _FAR = 400
 _QUOTED_LINE = re.compile(r"\s*>(?!>)")
 _PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
 _DRESSING = re.compile(
-    r"[\s`*_#\-•\d.),;&|\"'\[{]*(?:[\w ]{0,30}(?:call|calls|output|answer|response|action|result|assistant|function|functions|tool)s?\s*[:=]+)?[\s`*_\"'\[{]*",
+    r"[\s`*_#\-•\d.),;&|\"'\[{]*"
+    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?[\s`*_\"'\[{]*",
     re.IGNORECASE,
 )
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")

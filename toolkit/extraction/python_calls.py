@@ -1,4 +1,4 @@
-"""Read calls in Python syntax, such as `[f(a=1), g.h(b='x')]`, as models really write them; nothing is evaluated.
+r"""Read calls in Python syntax, such as `[f(a=1), g.h(b='x')]`, as models really write them; nothing is evaluated.
 
 Reserved words as keywords, `true` and `null`, raw newlines in strings, missing brackets, `\\_`, back-ticks and quotes
 round a call, positional arguments and expressions are all read. What is no literal is kept as its source text.
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.extraction.arithmetic import arithmetic
-from toolkit.extraction.quoted import find_quote
 from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
 
 CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")

@@ -1,4 +1,4 @@
-"""Find which declared tool a written name means: exactly first, then by rules that leave one tool only.
+r"""Find which declared tool a written name means: exactly first, then by rules that leave one tool only.
 
 Rules, in order: exact; prefix and suffix taken off (`functions.`, `default_api.`, `:0`, `()`, quotes, `\\_`); same
 letters and digits (case, `_`, `-`, `.` and blanks ignored); same last part of a dotted name.
@@ -130,7 +130,7 @@ def fold(name: str) -> str:
 
 
 def clean(written: str) -> str:
-    """Return a name without what models put round it.
+    r"""Return a name without what models put round it.
 
     >>> clean("functions.get_weather:0"), clean("`find\\\\_book`()")
     ('get_weather', 'find_book')
@@ -144,7 +144,7 @@ def clean(written: str) -> str:
 _cache: dict[tuple[int, ...], tuple[list[Any], ToolIndex]] = {}
 
 
-def tool_index(tools: Iterable[Any] | None) -> ToolIndex:
+def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
     """Build the index of `tools`: Tool objects, functions, or dicts in any usual form; None if none are known.
 
     Raises:

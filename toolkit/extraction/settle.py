@@ -92,7 +92,8 @@ def _name(draft: Draft, source: Source, explicit: bool) -> tuple[str, ToolSpec |
 
 def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments as an object, and what was mended."""
-    value, repairs = draft.arguments, []
+    value: Any = draft.arguments
+    repairs: list[str] = []
     if draft.positional:
         value, repairs = _positional(draft, tool)
     for code in ("string_arguments", "double_encoded"):
@@ -139,7 +140,7 @@ def _positional(draft: Draft, tool: ToolSpec | None) -> tuple[dict[str, Any], li
     first = draft.positional[0]
     if len(draft.positional) == 1 and not given and isinstance(first, dict):
         known = tool.properties if tool is not None else {}
-        if tool is None or all(key in known for key in first) and len(first) > 0 or len(known) != 1:
+        if tool is None or (all(key in known for key in first) and len(first) > 0) or len(known) != 1:
             return first, ["dict_arguments"]
     if tool is None:
         raise Refused("bad_arguments", "Arguments without names, and the tool is not declared.")

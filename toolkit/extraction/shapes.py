@@ -40,7 +40,7 @@ def drafts_in(
     """Return the drafts that a decoded value holds; none if it is data."""
     if depth > _DEEPEST:
         return []
-    inner = {"explicit": explicit, "repairs": repairs, "depth": depth + 1}
+    inner: dict[str, Any] = {"explicit": explicit, "repairs": repairs, "depth": depth + 1}
     if isinstance(value, list):
         return [draft for item in value for draft in drafts_in(item, tools, span, syntax, **inner)]
     if isinstance(value, str):
@@ -89,9 +89,9 @@ def _named(
         return None
     rest = {one: inner for one, inner in value.items() if one != key and one not in _IGNORED}
     tool = tools.resolve(name).tool
-    if tool is not None and rest and all(one in tool.properties for one in rest):
-        if all(one in rest for one in tool.required):
-            return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"), flat=True)
+    known = tool is not None and bool(rest) and all(one in tool.properties for one in rest)
+    if tool is not None and known and all(one in rest for one in tool.required):
+        return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"), flat=True)
     if rest and not explicit:
         return None
     if "description" in rest:

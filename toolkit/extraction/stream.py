@@ -28,7 +28,8 @@ _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line 
 _MARKER = re.compile(r"[<\[{`~✿][\s\S]{0,64}$")
 _HALF_LINE = re.compile(
     r"(?:^|\n)[ \t]*(?:[*_#>•\-]{1,4}|\d+[.)])?[ \t]*[`*\"']{0,3}"
-    r"(?:[^\W\d][\w.\-]*[`*\"':]{0,3}[ \t]*(?:\r?\n[ \t]*)?|(?i:here|call|tool|final|function|action|user|human)\b[\w :.]{0,40})?$"
+    r"(?:[^\W\d][\w.\-]*[`*\"':]{0,3}[ \t]*(?:\r?\n[ \t]*)?"
+    r"|(?i:here|call|tool|final|function|action|user|human)\b[\w :.]{0,40})?$"
 )
 _HALF_HEADER = re.compile(r"<\|(?:start|im_start|start_header_id)\|>[^<]{0,80}(?:<[^>]{0,24}>?)?$")
 _LAST_WORD = re.compile(r"(?:[\w.\\\-:/]+|(?:assistant|functions)?\s*to=[\w.\-:/]*)\s*$")
@@ -50,7 +51,7 @@ class StreamExtractor:
     >>> stream = StreamExtractor(tools=[{"name": "f"}])
     >>> chunks = ["I look. <tool", '_call>{"name": "f", "argu', 'ments": {}}</tool_call>', " and on"]
     >>> [event.kind for chunk in chunks for event in stream.feed(chunk)]
-    ['text', 'call']
+    ['text', 'text', 'call', 'text']
     >>> stream.complete, stream.close().calls[0].tool_name
     (True, 'f')
 
@@ -194,7 +195,8 @@ def _settled(name: str, reading: Reading, text: str) -> bool:
     if any(draft.arguments is NOTHING for draft in reading.drafts) and text[end - 1] != ">":
         return after > _FAR
     if not reading.explicit:
-        return "\n" in text[end : end + _LINE] or after > _LINE
+        line_is_over = "\n" in text[end : end + _LINE] or after > _LINE
+        return line_is_over and _HALF_CLOSER.match(text, end) is None
     if all(draft.closed for draft in reading.drafts) and text[end - 1] == ">":
         return True
     return _HALF_CLOSER.match(text, end) is None

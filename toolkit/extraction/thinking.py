@@ -8,24 +8,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_WORDS = "think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection|antthinking|ant_thinking"
-OPENER = (
-    rf"<(?:(?:{_WORDS})\s*>|\|(?:START_THINKING|thought_start|begin_of_thought|think_start)\|>|\|channel>\s*thought\b)"
+WORDS = (
+    "think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection"
+    "|ant_?thinking"
 )
-BRACKET_OPENER = r"\[THINK\]"
 _PAIRS = [
-    ("tag", re.compile(rf"<({_WORDS})\s*>", re.IGNORECASE), re.compile(rf"</(?:{_WORDS})\s*>", re.IGNORECASE)),
+    ("tag", re.compile(rf"<({WORDS})\s*>", re.IGNORECASE), re.compile(rf"</(?:{WORDS})\s*>", re.IGNORECASE)),
     ("bracket", re.compile(r"\[THINK\]"), re.compile(r"\[/THINK\]")),
     ("command", re.compile(r"<\|START_THINKING\|>"), re.compile(r"<\|END_THINKING\|>")),
-    ("thought", re.compile(r"<\|(?:thought_start|begin_of_thought|think_start)\|>"), re.compile(r"<\|(?:thought_end|end_of_thought|think_end)\|>")),
+    (
+        "thought",
+        re.compile(r"<\|(?:thought_start|begin_of_thought|think_start)\|>"),
+        re.compile(r"<\|(?:thought_end|end_of_thought|think_end)\|>"),
+    ),
     ("gemma", re.compile(r"<\|channel>\s*thought\b"), re.compile(r"<channel\|>")),
     ("kimi", re.compile(r"◁think▷"), re.compile(r"◁/think▷")),
-    ("granite", re.compile(r"Here is my thought process:", re.IGNORECASE), re.compile(r"Here is my response:", re.IGNORECASE)),
-]  # fmt: skip
-LONE_CLOSE = re.compile(
-    rf"</(?:{_WORDS})\s*>|\[/THINK\]|<\|(?:END_THINKING|thought_end|end_of_thought|think_end)\|>|◁/think▷",
-    re.IGNORECASE,
-)
+    (
+        "granite",
+        re.compile(r"Here is my thought process:", re.IGNORECASE),
+        re.compile(r"Here is my response:", re.IGNORECASE),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

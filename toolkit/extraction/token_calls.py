@@ -68,7 +68,8 @@ def _one(source: Source, pos: int, syntax: str, body: Body) -> None:
 
 def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
     """Read arguments, fenced or not."""
-    at, repairs = source.skip(pos), ()
+    at = source.skip(pos)
+    repairs: tuple[str, ...] = ()
     if (language := _LANGUAGE.match(source.text, at, source.limit)) is not None:
         at = source.skip(language.end())
     fence = FENCE.match(source.text, at, source.limit)

@@ -121,10 +121,10 @@ class Walk:
         found = self.triggers.search.search(text, self.pos, limit)
         if self.endings is None:
             return found
-        if self.bracket_from < 0 or self.bracket is not None and self.bracket.start() < self.pos:
+        if self.bracket_from < 0 or (self.bracket is not None and self.bracket.start() < self.pos):
             self.bracket = self.endings.search(text, self.pos, limit)
             self.bracket_from = self.pos
-        if found is None or self.bracket is not None and self.bracket.start() < found.start():
+        if found is None or (self.bracket is not None and self.bracket.start() < found.start()):
             return self.bracket
         return found
 

@@ -23,7 +23,7 @@ Read = Callable[[Source, re.Match[str]], Reading | None]
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """Hold one call syntax.
+    r"""Hold one call syntax.
 
     Attributes:
         name: what recipes and results call it.

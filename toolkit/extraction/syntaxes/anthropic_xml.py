@@ -1,4 +1,4 @@
-"""Read `<invoke name="NAME"><parameter name="KEY">…`, perhaps in `<function_calls>`, with or without a namespace.
+r"""Read `<invoke name="NAME"><parameter name="KEY">…`, perhaps in `<function_calls>`, with or without a namespace.
 
 >>> from toolkit.extraction import extract
 >>> extract('<invoke name="f"><parameter name="a">1</parameter></invoke>').calls[0].arguments

@@ -1,4 +1,4 @@
-"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral.
+r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral.
 
 >>> from toolkit.extraction import extract
 >>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}

@@ -1,7 +1,8 @@
 """Read `<|START_ACTION|>[{"tool_name": …, "parameters": {…}}]<|END_ACTION|>`: Command R7B, Command A.
 
 >>> from toolkit.extraction import extract
->>> [(call.tool_name, call.syntax) for call in extract('<|START_ACTION|>[{"tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>').calls]
+>>> reply = '<|START_ACTION|>[{"tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>'
+>>> [(call.tool_name, call.syntax) for call in extract(reply).calls]
 [('f', 'command_r7b')]
 """
 

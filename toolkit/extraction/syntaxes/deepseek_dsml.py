@@ -1,4 +1,4 @@
-"""Read `<｜DSML｜invoke name="NAME">` with `<｜DSML｜parameter name="KEY" string="true|false">`: DeepSeek V3.2 and later.
+"""Read `<｜DSML｜invoke name="NAME">` with flagged `<｜DSML｜parameter>` tags: DeepSeek V3.2 and later.
 
 >>> from toolkit.extraction import extract
 >>> text = '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter></｜DSML｜invoke>'

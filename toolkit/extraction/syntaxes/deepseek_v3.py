@@ -1,4 +1,4 @@
-"""Read `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and fenced arguments, and V3.1's form: DeepSeek R1, V3; Step 3.
+"""Read `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and its arguments: DeepSeek R1, V3, V3.1; Step 3.
 
 >>> from toolkit.extraction import extract
 >>> extract('<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>').calls[0].syntax

@@ -1,7 +1,8 @@
 """Read `<dots_function_call>` with `<invoke>` in it: dots.llm1.
 
 >>> from toolkit.extraction import extract
->>> [(call.tool_name, call.syntax) for call in extract('<dots_function_call>{"name": "f", "arguments": {"a": 1}}</dots_function_call>').calls]
+>>> reply = '<dots_function_call>{"name": "f", "arguments": {"a": 1}}</dots_function_call>'
+>>> [(call.tool_name, call.syntax) for call in extract(reply).calls]
 [('f', 'dots')]
 """
 

@@ -1,4 +1,4 @@
-"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functionary 2 and 3.2.
+r"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functionary 2 and 3.2.
 
 >>> from toolkit.extraction import extract
 >>> extract('>>>all\\nI look.\\n>>>f\\n{"a": 1}').text

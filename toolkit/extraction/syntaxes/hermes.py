@@ -1,7 +1,8 @@
-r"""Read `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes 2 and 3, Qwen 2.5 and 3, QwQ, Granite 4, ERNIE 4.5, Falcon 3, Arch, many tunes.
+r"""Read `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, Granite 4, many tunes.
 
 >>> from toolkit.extraction import extract
->>> [(call.tool_name, call.syntax) for call in extract('<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>').calls]
+>>> reply = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+>>> [(call.tool_name, call.syntax) for call in extract(reply).calls]
 [('f', 'hermes')]
 """
 

@@ -1,7 +1,9 @@
 r"""Read `<longcat_tool_call>NAME` with `<longcat_arg_key>` pairs: LongCat.
 
 >>> from toolkit.extraction import extract
->>> [(call.tool_name, call.syntax) for call in extract('<longcat_tool_call>f\n<longcat_arg_key>a</longcat_arg_key>\n<longcat_arg_value>1</longcat_arg_value>\n</longcat_tool_call>').calls]
+>>> pair = '<longcat_arg_key>a</longcat_arg_key><longcat_arg_value>1</longcat_arg_value>'
+>>> reply = f'<longcat_tool_call>f{pair}</longcat_tool_call>'
+>>> [(call.tool_name, call.syntax) for call in extract(reply).calls]
 [('f', 'longcat')]
 """
 

@@ -28,7 +28,8 @@ _ECHO_ENDS = {
     }.items()
 }
 _REACT_LABEL = re.compile(
-    r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Action|Observation|Thought|Final Answer)(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:|<tool_call>|\[TOOL_CALLS\]|\n\s*\n"
+    r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Action|Observation|Thought|Final Answer)(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:"
+    r"|<tool_call>|\[TOOL_CALLS\]|\n\s*\n"
 )
 _AFTER_THOUGHT = re.compile(r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Action|Final Answer)(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:")
 
@@ -102,7 +103,8 @@ def read_bracket_echo(source: Source, found: re.Match[str]) -> Reading | None:
 
 @syntax(
     "echoes_react",
-    opener=r"\n[ \t]*[*_]{0,2}(?:Observation|Tool (?:result|output|response)|Function result)(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:",
+    opener=r"\n[ \t]*[*_]{0,2}(?:Observation|Tool (?:result|output|response)|Function result)"
+    r"(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:",
 )
 def read_observation(source: Source, found: re.Match[str]) -> Reading | None:
     """Skip an observation up to the next label or blank line; its text stays."""

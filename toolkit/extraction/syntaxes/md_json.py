@@ -1,4 +1,4 @@
-"""Read calls in a fence of their own, as JSON, Python, YAML or any marked syntax; other fences are code and skipped.
+r"""Read calls in a fence of their own, as JSON, Python, YAML or any marked syntax; other fences are code and skipped.
 
 >>> from toolkit.extraction import extract
 >>> extract('Sure:\\n```json\\n{"name": "f", "arguments": {"a": 1}}\\n```', tools=[{"name": "f"}]).calls[0].syntax
@@ -19,10 +19,13 @@ from toolkit.extraction.types import Rejected
 
 _HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*(?P<language>[\w+.\-]*)[ \t]*(?:\r?\n|(?=[\[{<]))?")
 _JSON = re.compile(
-    r"[\s\ufeff\u200b]*(?:[{\[]\s*(?:[{\[]\s*)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]+\s*:|[\ufeff\u200b])|[\"'](?:name|tool|action)[\"']\s*:)"
+    r"[\s\ufeff\u200b]*(?:[{\[]\s*(?:[{\[]\s*)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]+\s*:|[\ufeff\u200b])"
+    r"|[\"'](?:name|tool|action)[\"']\s*:)"
 )
 _PYTHON = re.compile(
-    r"\s*(?:#[^\n]*\n\s*)*(?P<call>(?:print\(|(?:await[ \t]+)?[A-Za-z_]\w*[ \t]*=[ \t]*(?:await[ \t]+)?(?=[A-Za-z_])|await[ \t]+)?\[*\s*[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*)[ \t]*\()"
+    r"\s*(?:#[^\n]*\n\s*)*"
+    r"(?P<call>(?:print\(|[A-Za-z_]\w*[ \t]*=[ \t]*(?:await[ \t]+)?(?=[A-Za-z_])|await[ \t]+)?"
+    r"\[*\s*[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*)[ \t]*\()"
 )
 _MARKED = re.compile(r"\s*(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*:)")
 _LEFT = re.compile(r"\s*(?:#[^\n]*|print\s*\([^\n]*\)|[\]),;`]*)\s*")

@@ -19,6 +19,6 @@ _CLOSER = re.compile(r"</s>|\[/TOOL_CALLS\]")
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read the name before the marker and the arguments behind it."""
     name = _NAME_BEFORE.search(source.text, max(0, found.start() - 128), found.start())
-    if name is None or not source.tools.open and not source.tools.declared(name[0]):
+    if name is None or (not source.tools.open and not source.tools.declared(name[0])):
         return None
     return wrapped(source, name.start(), name.start(), "mistral_args", _CLOSER)

@@ -1,4 +1,4 @@
-"""Read `[TOOL_CALLS] [{"name": …, "arguments": {…}}, …]`, and `NAME[ARGS]{…}` or `NAME{…}` behind the marker: Mistral 7B v0.3, Nemo, Mixtral; Small 3.2, Devstral, Magistral, Ministral.
+"""Read `[TOOL_CALLS] [{…}, …]`, and `NAME[ARGS]{…}` or `NAME{…}` behind the marker: Mistral, Devstral, Magistral.
 
 >>> from toolkit.extraction import extract
 >>> [(call.tool_name, call.syntax) for call in extract('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}}]').calls]

@@ -1,4 +1,4 @@
-"""Read `Action: NAME` and `Action Input: …`, or `Action:` and JSON: ReAct, smolagents, Command R.
+r"""Read `Action: NAME` and `Action Input: …`, or `Action:` and JSON: ReAct, smolagents, Command R.
 
 Only the first action counts: what follows it, an observation above all, is invented.
 
@@ -25,6 +25,7 @@ _INPUT = re.compile(
 _LABEL = re.compile(
     rf"\n{_DRESS}(?:Observation|Thought|Action|Final Answer|Answer)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:|<\||</s>"
 )
+_JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*\{|&quot;")
 _LISTED = re.compile(r"\[\s*\w+\(")
 _EMPTY_CALL = re.compile(r"[\w.\-]+\(\s*\)\s*\n")  # the input is on the next line
 _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
@@ -40,15 +41,12 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
     start = found.start() + (1 if found[0].startswith("\n") else 0)
     at = source.skip(found.end())
     text = source.text
-    if text.startswith(("{", "[{", "[ {", "[\n", "```", "~~~", "&quot;", "`{")) or re.compile(r"[{`~]|\[\s*\{").match(
-        text, at
-    ):
-        if not re.compile(r"`[^`{]").match(text, at):
-            return _blob(source, start, at)
+    if _JSON_AHEAD.match(text, at, source.limit):
+        return _blob(source, start, at)
     called = CALL.match(text, at, source.limit) or _LISTED.match(text, at, source.limit)
     if called is not None and not _EMPTY_CALL.match(text, at, source.limit):
         calls = read_calls(text, at, source.limit)
-        if not calls.calls or not source.tools.open and not source.tools.declared(calls.calls[0].name):
+        if not calls.calls or (not source.tools.open and not source.tools.declared(calls.calls[0].name)):
             return None
         draft = python_draft(calls.calls[0], "react", calls.closed).at((start, calls.end))
         return Reading(calls.end, (draft,), final=True)

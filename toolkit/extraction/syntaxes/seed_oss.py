@@ -1,7 +1,8 @@
 r"""Read `<seed:tool_call><function=NAME>` with `<parameter=KEY>` tags: Seed-OSS.
 
 >>> from toolkit.extraction import extract
->>> [(call.tool_name, call.syntax) for call in extract('<seed:tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</seed:tool_call>').calls]
+>>> reply = '<seed:tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</seed:tool_call>'
+>>> [(call.tool_name, call.syntax) for call in extract(reply).calls]
 [('f', 'seed_oss')]
 """
 

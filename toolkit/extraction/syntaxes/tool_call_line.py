@@ -1,4 +1,4 @@
-"""Read a line `TOOL_CALL: NAME {…}`: the airgap prompt and its relatives.
+r"""Read a line `TOOL_CALL: NAME {…}`: the airgap prompt and its relatives.
 
 >>> from toolkit.extraction import extract
 >>> [call.arguments for call in extract('I look.\\nTOOL_CALL: f {"a": {"b": 1}}\\nTOOL_CALL: g').calls]
@@ -23,7 +23,8 @@ _LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
 
 @syntax(
     "tool_call_line",
-    opener=r"\n[ \t]*(?:[*_`]{1,3}|[-*•][ \t]|\d+[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}",
+    opener=r"\n[ \t]*(?:[*_`]{1,3}|[-*•][ \t]|\d+[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?"
+    r"[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}",
     labels=("airgap",),
 )
 def read(source: Source, found: re.Match[str]) -> Reading | None:

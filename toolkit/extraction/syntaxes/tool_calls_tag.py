@@ -1,7 +1,8 @@
 """Read `<tool_calls>[{"name": …, "arguments": {…}}, …]</tool_calls>`: Jamba, Hunyuan A13B.
 
 >>> from toolkit.extraction import extract
->>> [(call.tool_name, call.syntax) for call in extract('<tool_calls>[{"name": "f", "arguments": {"a": 1}}]</tool_calls>').calls]
+>>> reply = '<tool_calls>[{"name": "f", "arguments": {"a": 1}}]</tool_calls>'
+>>> [(call.tool_name, call.syntax) for call in extract(reply).calls]
 [('f', 'tool_calls_tag')]
 """
 

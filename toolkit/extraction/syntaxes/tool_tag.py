@@ -1,4 +1,4 @@
-"""Read a call in `<tool>`, `<function_call>`, `<tools>`, `<tool_use>` and the like: Gemma community templates, Granite 20B, small tunes.
+"""Read a call in `<tool>`, `<function_call>`, `<tools>`, `<tool_use>` and the like: Granite 20B, Gemma, small tunes.
 
 >>> from toolkit.extraction import extract
 >>> [(call.tool_name, call.syntax) for call in extract('<tool>{"name": "f", "parameters": {"a": 1}}</tool>').calls]

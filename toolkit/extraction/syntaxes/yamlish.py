@@ -1,4 +1,4 @@
-"""Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls.
+r"""Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls.
 
 >>> from toolkit.extraction import extract
 >>> extract("tool: f\\narguments:\\n  a: 1\\n  b: x y", tools=[{"name": "f"}]).calls[0].arguments
@@ -15,12 +15,14 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 _NAME_LINE = re.compile(
-    r"(?:---\s*\n)?(?:-[ ])?[ \t]*(?:tool|name|function|action|tool_name|function_name)[ \t]*:[ \t]*[\"'`]?([^\W\d][\w.\-:/]*)[\"'`]?[ \t]*(?:\r?\n|$)",
+    r"(?:---\s*\n)?(?:-[ ])?[ \t]*(?:tool|name|function|action|tool_name|function_name)[ \t]*:[ \t]*"
+    r"[\"'`]?([^\W\d][\w.\-:/]*)[\"'`]?[ \t]*(?:\r?\n|$)",
     re.IGNORECASE,
 )
 _ARGUMENTS_LINE = re.compile(rf"[ \t]*(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*:[ \t]*", re.IGNORECASE)
 _PAIR = re.compile(
-    r"(?P<indent>[ \t]*)[\"']?(?P<key>[^\W\d][\w.\-]*)[\"']?[ \t]*:(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
+    r"(?P<indent>[ \t]*)[\"']?(?P<key>[^\W\d][\w.\-]*)[\"']?[ \t]*:"
+    r"(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
 )
 _ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>[^\n]*)(?:\n|$)")
 _COMMENT = re.compile(r"\s+#[^\"'\n]*$")
@@ -28,7 +30,8 @@ _COMMENT = re.compile(r"\s+#[^\"'\n]*$")
 
 @syntax(
     "yamlish",
-    opener=r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|tool_name|function_name|Tool_name)[ \t]*:[ \t]*(?=[\w`\"'])",
+    opener=r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
+    r"[ \t]*:[ \t]*(?=[\w`\"'])",
 )
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one call that begins at the start of a line."""
