@@ -2,7 +2,7 @@
 
 `base` (ChatModel, Reply, Options) · `registry` (load_model, list_models) · `embedded` (in-process llama.cpp) ·
 `weights`, `downloads`, `gguf`, `llama` (its file and server) · `ollama` · `openai` (any OpenAI-compatible server) ·
-`wire` (OpenAI's format) · `scripted` (tests) · `store`, `requests`, `recordings` (record and replay).
+`wire` (OpenAI's format) · `scripted` (tests) · `store`, `stored`, `requests`, `recordings` (record and replay).
 """
 
 from __future__ import annotations

@@ -152,6 +152,26 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
     """
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
     left = threading.Event()
+    thread = _start(shared, method, body, found, left)
+    try:
+        while (piece := _next(found, timeout_s)) is not None:
+            if isinstance(piece, Exception):
+                raise ModelError(f"llama.cpp refused the request: {piece}") from None
+            yield piece
+    except TimeoutError:
+        left.set()
+        thread.join(_SECONDS_TO_STOP)
+        if thread.is_alive():
+            _abandon(shared)
+        raise
+    finally:
+        left.set()
+
+
+def _start(
+    shared: Shared, method: str, body: dict[str, Any], found: queue.SimpleQueue[Any], left: threading.Event
+) -> threading.Thread:
+    """Run the native call in a thread that fills `found`, ends it with None or an exception, and heeds `left`."""
     _running.add(left)
 
     def take(piece: Any) -> bool:
@@ -170,19 +190,7 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
 
     thread = threading.Thread(target=work, name="llama.cpp", daemon=True)
     thread.start()
-    try:
-        while (piece := _next(found, timeout_s)) is not None:
-            if isinstance(piece, Exception):
-                raise ModelError(f"llama.cpp refused the request: {piece}") from None
-            yield piece
-    except TimeoutError:
-        left.set()
-        thread.join(_SECONDS_TO_STOP)
-        if thread.is_alive():
-            _abandon(shared)
-        raise
-    finally:
-        left.set()
+    return thread
 
 
 def _abandon(shared: Shared) -> None:

@@ -68,11 +68,17 @@ class ScriptedModel(ChatModel):
         return self._play([ChatMessage.from_user(prompt)], settings, next(self._turns))
 
     def _play(self, messages: list[ChatMessage], options: Options, turn: int) -> Iterator[Chunk]:
-        reply = self._next(messages, turn)
-        reply = reply.replace(model=self.name, text=cut_at_stop(reply.text, options.stop))
+        reply = self._said(messages, options, turn)
         for word in reply.text.splitlines(keepends=True):
             yield Chunk(word)
         yield Chunk(reply=reply)
+
+    def _said(self, messages: list[ChatMessage], options: Options, turn: int) -> Reply:
+        reply = self._next(messages, turn)
+        text = cut_at_stop(reply.text, options.stop) if options.stop else reply.text
+        if reply.model != self.name or text != reply.text:
+            return reply.replace(model=self.name, text=text)
+        return reply
 
     def _next(self, messages: list[ChatMessage], turn: int) -> Reply:
         if turn >= len(self.lines) and not (self.cycle and self.lines):
@@ -80,7 +86,7 @@ class ScriptedModel(ChatModel):
                 f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
                 "Add a line, or cycle=True."
             )
-        return _as_reply(self.lines[turn % len(self.lines)], messages)
+        return _as_reply(self.lines[turn % len(self.lines)], messages, self.name)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and a digest of the script."""
@@ -90,18 +96,18 @@ class ScriptedModel(ChatModel):
         return {"backend": "scripted", "name": self.name, "digest": digest}
 
 
-def _as_reply(line: Line, messages: list[ChatMessage]) -> Reply:
+def _as_reply(line: Line, messages: list[ChatMessage], model: str) -> Reply:
     if isinstance(line, BaseException):
         raise line
     if isinstance(line, Reply):
         return line
     if isinstance(line, str):
-        return Reply(line)
+        return Reply(line, model=model)
     if isinstance(line, ToolCall):
-        return Reply(tool_calls=(line,), finish_reason="tool_calls")
+        return Reply(tool_calls=(line,), finish_reason="tool_calls", model=model)
     if isinstance(line, ChatMessage):
         calls = tuple(line.tool_calls)
-        return Reply(line.text or "", tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
+        return Reply(line.text or "", tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=model)
     if callable(line):
-        return _as_reply(line(messages), messages)
+        return _as_reply(line(messages), messages, model)
     raise UserError(f"{line!r} is no line of a script. Give text, a Reply, a ToolCall, a ChatMessage or a function.")
