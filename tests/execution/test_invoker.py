@@ -516,3 +516,39 @@ def test_warnings_of_no_coroutine_are_left_behind():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quiet(later).invoke(tk.ToolCall("later", {"seconds": "x"}))
+
+
+class Picky(pydantic.BaseModel):
+    name: str
+
+    @pydantic.field_validator("name")
+    @classmethod
+    def look(cls, value):
+        raise KeyError(value)
+
+
+def test_hooks_that_end_the_program_do_not():
+    def take(picky: Picky) -> str:
+        return picky.name
+
+    tools = [
+        tk.Tool.from_function(take),
+        named("handled", outputs_to_string={"handler": lambda value: sys.exit(1)}),
+        named("kept", lambda: {"a": 1}, outputs_to_state={"a": {"handler": lambda old, new: sys.exit(1)}}),
+        named("held", effect="dangerous"),
+    ]
+    invoker = quiet(*tools, approve=lambda call: sys.exit(1))
+    calls = [tk.ToolCall("take", {"picky": {"name": "x"}}), *map(tk.ToolCall, ("handled", "kept", "held"))]
+    state = tk.State({"a": {"type": str}})
+    assert [invoker.invoke(call, state=state).error for call in calls] == [True] * 4
+    assert [flag for _, flag in results(invoker.run(asked(*calls), state))] == [True] * 4
+
+
+def test_context_variables_reach_tools_on_threads():
+    import contextvars
+
+    user = contextvars.ContextVar("user", default="nobody")
+    user.set("me")
+    invoker = quiet(named("t", user.get), named("u", user.get, timeout_s=5))
+    out = results(invoker.run(asked(tk.ToolCall("t"), tk.ToolCall("u"))))
+    assert out == [("me", False)] * 2

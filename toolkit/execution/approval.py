@@ -27,7 +27,9 @@ def ask(approve: Approve, call: ToolCall) -> None:
     try:
         answer = approve(call)
         answer = run_coroutine(awaited(answer)) if inspect.isawaitable(answer) else answer
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise _refused(call, error) from error
     if not answer:
         raise _refused(call)
@@ -44,6 +46,6 @@ async def aask(approve: Approve, call: ToolCall) -> None:
         raise _refused(call)
 
 
-def _refused(call: ToolCall, error: Exception | None = None) -> ToolNotApprovedError:
+def _refused(call: ToolCall, error: BaseException | None = None) -> ToolNotApprovedError:
     why = f" (asking failed with {type(error).__name__}: {safe_str(error)})" if error else ""
     return ToolNotApprovedError(f"The user did not allow this call of {call.tool_name!r}{why}. Nothing was run.")

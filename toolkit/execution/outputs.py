@@ -53,7 +53,9 @@ def _named(tool: Tool, convert: Any, value: Any, quote: bool) -> Any:
         return convert(value, quote=quote) if convert is to_text else convert(value, quote)
     except StringConversionError as error:
         raise StringConversionError(f"Tool {tool.name!r} ran, but {_lower(str(error))}") from error.__cause__
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise StringConversionError(
             f"Tool {tool.name!r} ran, but its result could not be turned into text: "
             f"{type(error).__name__}: {safe_str(error)}."
@@ -80,7 +82,9 @@ def write_to_state(tool: Tool, result: Any, state: State) -> None:
             continue
         try:
             state.set(key, result if source is None else result[source], config.get("handler"))
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise ToolOutputMergeError(
                 f"Tool {tool.name!r} ran, but its result could not be written to the state: {safe_str(error)}"
             ) from error

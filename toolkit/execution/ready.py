@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.execution.arguments import as_object, path_of, problems, refusal, shown, unknown_names
+from toolkit.execution.conversion import safe_str
 from toolkit.execution.state import State
 from toolkit.signatures import is_injected, resolved_hints
 from toolkit.tools import Tool, validator_for
@@ -207,6 +208,11 @@ def _object(adapter: Any, name: str, value: Any, tool: str) -> Any:
     except pydantic.ValidationError as error:
         lines = [f"{path_of((name, *e['loc']))}: expected {_lower(e)}, got {shown(e['input'])}" for e in error.errors()]
         raise refusal(tool, lines) from None
+    except Exception as error:  # a validator of the user's own may raise anything
+        kind, words = type(error).__name__, safe_str(error)
+        raise refusal(
+            tool, [f"{name}: expected a value its type accepts ({kind}: {words}), got {shown(value)}"]
+        ) from error
 
 
 def _defaults(parameters: dict[str, inspect.Parameter] | None) -> dict[str, Any]:

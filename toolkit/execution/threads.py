@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -59,10 +60,11 @@ def within(job: Job, timeout_s: float | None) -> Any:
 def in_order(jobs: Sequence[Job], most: int) -> Iterator[Any]:
     """Run jobs on up to `most` threads and yield their results in the order of the jobs, each as soon as it can be.
 
-    Jobs must not raise. When the caller stops listening, no further job is started.
+    A job that raises ends the rest: its exception comes out here. When the caller stops listening, no further job is
+    started.
     """
     waiting: queue.SimpleQueue[tuple[int, Job]] = queue.SimpleQueue()
-    finished: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[tuple[int, Any, BaseException | None]] = queue.SimpleQueue()
     for pair in enumerate(jobs):
         waiting.put(pair)
     stopped = threading.Event()
@@ -73,7 +75,10 @@ def in_order(jobs: Sequence[Job], most: int) -> Iterator[Any]:
                 index, job = waiting.get_nowait()
             except queue.Empty:
                 return
-            finished.put((index, job()))
+            try:
+                finished.put((index, job(), None))
+            except BaseException as error:  # a waiter that is told nothing would wait for ever
+                finished.put((index, None, error))
 
     for _ in range(min(most, len(jobs))):
         context = contextvars.copy_context()  # one context cannot be entered by two threads
@@ -84,11 +89,13 @@ def in_order(jobs: Sequence[Job], most: int) -> Iterator[Any]:
         stopped.set()
 
 
-def _sorted(finished: queue.SimpleQueue[tuple[int, Any]], total: int) -> Iterator[Any]:
+def _sorted(finished: queue.SimpleQueue[tuple[int, Any, BaseException | None]], total: int) -> Iterator[Any]:
     early: dict[int, Any] = {}
     for wanted in range(total):
         while wanted not in early:
-            index, outcome = finished.get()
+            index, outcome, error = finished.get()
+            if error is not None:
+                raise error
             early[index] = outcome
         yield early.pop(wanted)
 
@@ -109,6 +116,17 @@ class _Loop:
 
 _lock = threading.Lock()
 _shared: list[_Loop] = []  # at most one; replaced when a coroutine blocked it
+
+
+def _forget() -> None:
+    """Drop the loop in a forked child: its thread stayed with the parent."""
+    global _lock  # noqa: PLW0603 - the parent may have held it at the fork
+    _lock = threading.Lock()
+    _shared.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None = None) -> Any:
