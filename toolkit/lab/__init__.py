@@ -1,12 +1,12 @@
-"""Explore in a notebook with widgets: Playground.
+"""Explore in a notebook with widgets: Playground, ChatBox.
 
-`playground` (the widget) · `session` (what it edits, without widgets) · `views` (HTML of prompt, result, tokens).
+`playground` (the widget) · `chat` (talk with an agent) · `session` (what it edits, without widgets) · `views` (HTML of prompt, result, tokens).
 Needs the extra `notebook`; nothing else in the toolkit imports it.
 """
 
 from typing import Any
 
-__all__ = ["Playground"]
+__all__ = ["ChatBox", "Playground"]
 
 
 def __getattr__(name: str) -> Any:
@@ -14,4 +14,8 @@ def __getattr__(name: str) -> Any:
         from toolkit.lab.playground import Playground
 
         return Playground
+    if name == "ChatBox":
+        from toolkit.lab.chat import ChatBox
+
+        return ChatBox
     raise AttributeError(f"module 'toolkit.lab' has no attribute {name!r}")

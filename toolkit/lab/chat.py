@@ -1,0 +1,97 @@
+"""How do I talk with an agent in a notebook? ChatBox: a box to type in, and the conversation above it.
+
+The view is a pure function of the turns, `conversation_html`, which also shows where widgets do not (GitHub, print).
+
+Not here: the agent (`toolkit.agents.two_mode`), trying recipes (`toolkit.lab.playground`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+from toolkit.errors import ToolkitError, UserError
+
+_BUBBLE = (
+    "<div style='margin:0.4em 0;padding:0.4em 0.7em;border:1px solid #8886;border-radius:0.6em;"
+    "max-width:42em;white-space:pre-wrap;margin-{side}:3em'><small style='opacity:0.7'>{who}</small>\n{text}</div>"
+)
+
+
+def conversation_html(turns: Iterable[Any]) -> str:
+    """Return a conversation as static HTML; what was said is escaped.
+
+    Args:
+        turns: turns with `message`, `text`, and if they have them `actions` and `reason`.
+    """
+    parts = []
+    for turn in turns:
+        parts.append(_BUBBLE.format(side="left", who="you", text=escape(turn.message)))
+        parts.append(_BUBBLE.format(side="right", who=escape(_how(turn)), text=escape(turn.text)))
+    return f"<div>{''.join(parts) or '<i>Nothing was said yet.</i>'}</div>"
+
+
+def _how(turn: Any) -> str:
+    """Say in a few words how an answer came about."""
+    done = ", ".join(action.name for action in getattr(turn, "actions", ()))
+    reason = getattr(turn, "reason", None)
+    return f"agent, {done or 'no action'}" + (f" ({reason})" if reason else "")
+
+
+class ChatBox:
+    """Talk with an agent that has `respond(message)` and `turns`; the widget is `box`.
+
+    >>> from toolkit import ScriptedModel, TwoModeAgent
+    >>> chat = ChatBox(TwoModeAgent(ScriptedModel(["-", "Hello!"])))
+    >>> chat.field.value = "Hi"
+    >>> chat.send.click()
+    >>> chat.agent.turns[-1].text
+    'Hello!'
+
+    Raises:
+        UserError: ipywidgets is not installed.
+    """
+
+    def __init__(self, agent: Any) -> None:
+        try:
+            import ipywidgets
+        except ImportError as error:
+            raise UserError(
+                f"ChatBox needs ipywidgets ({error}). Install it: pip install 'local-tool-calling[notebook]'"
+            ) from None
+        self.agent = agent
+        self.log = ipywidgets.HTML(conversation_html(agent.turns))
+        self.field = ipywidgets.Text(placeholder="Say something", continuous_update=False)
+        self.send = ipywidgets.Button(description="Send", button_style="primary")
+        self.forget = ipywidgets.Button(description="Start again")
+        self.state = ipywidgets.Label("")
+        row = ipywidgets.HBox([self.field, self.send, self.forget, self.state])
+        self.box = ipywidgets.VBox([self.log, row])
+        self.send.on_click(lambda _: self._say())
+        self.forget.on_click(lambda _: self._reset())
+
+    def _say(self) -> None:
+        message = self.field.value.strip()
+        if not message:
+            return
+        self.send.disabled, self.state.value = True, "thinking …"
+        try:
+            self.agent.respond(message)
+            self.state.value, self.field.value = "", ""
+        except ToolkitError as error:
+            self.state.value = str(error)
+        finally:
+            self.send.disabled = False
+            self.log.value = conversation_html(self.agent.turns)
+
+    def _reset(self) -> None:
+        self.agent.reset()
+        self.state.value, self.log.value = "", conversation_html(())
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = dict(self.box._repr_mimebundle_(**options))
+        return {**bundle, "text/html": self._repr_html_()}  # for places that show no widgets
+
+    def _repr_html_(self) -> str:
+        return conversation_html(self.agent.turns)
