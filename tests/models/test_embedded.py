@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -205,6 +206,32 @@ class TestRealModel:
         with pytest.raises(WeightsError, match=r"could not load .*half\.gguf"):
             load_model(f"embedded/{path}", num_ctx=256).chat("Hi")
         assert not [key for key in llama._servers if key.num_ctx == 256]
+
+    def test_the_same_model_answers_over_http(self, model):
+        with load_model(f"openai/any@{model.address}", num_predict=12) as other:
+            assert other.chat("Say hi").text == model.chat("Say hi").text
+            assert other.chat("hello world " * 700).fault.kind == "overflow"
+            assert json.loads(other.chat("Paris 3", schema=CITY, options={"num_predict": 60}).text).keys() == {
+                "city",
+                "n",
+            }
+            assert "," not in other.complete("One, two,", options={"stop": [","]}).text
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+    def test_ctrl_c_reaches_the_caller_and_frees_the_model(self, embedded_weights):
+        code = (
+            "from toolkit.models import load_model\n"
+            "model = load_model('embedded/smollm2-135m', num_ctx=1024)\n"
+            "model.chat('Hi', options={'num_predict': 1})\n"
+            "print('ready', flush=True)\n"
+            "try:\n    model.chat('Count to a million', options={'num_predict': 900, 'temperature': 1.0})\n"
+            "except KeyboardInterrupt:\n    print(model.chat('Hi', options={'num_predict': 1}).completion_tokens)"
+        )
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)  # let it get into the native call
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "1\n"
 
     def test_stderr_stays_quiet_and_exit_in_mid_stream_is_clean(self, embedded_weights):
         code = (
