@@ -1,6 +1,7 @@
 """Explore in a notebook with widgets: Playground, ChatBox.
 
-`playground` (the widget) · `chat` (talk with an agent) · `session` (what it edits, without widgets) · `views` (HTML of prompt, result, tokens).
+`playground` (the widget) · `session` (what it edits, without widgets) · `views` (HTML of prompt, result, tokens) ·
+`chat` (talk with an agent).
 Needs the extra `notebook`; nothing else in the toolkit imports it.
 """
 
