@@ -13,7 +13,6 @@ import pydantic
 import pytest
 
 import toolkit as tk
-from toolkit.execution.chunks import ResultChunk
 
 EMPTY = {"type": "object", "properties": {}}
 
@@ -309,39 +308,6 @@ def test_the_approval_hook_may_be_async_and_refuses_where_it_fails(hook, error):
     assert invoker.invoke(tk.ToolCall("drop")).error is error
     assert [flag for _, flag in results(invoker.run(calls))] == [error, error]
     assert [flag for _, flag in results(asyncio.run(invoker.run_async(calls)))] == [error, error]
-
-
-def test_the_stream_tells_of_each_result_and_of_the_end():
-    chunks: list[ResultChunk] = []
-    calls = [tk.ToolCall("nope"), tk.ToolCall("weather", {"city": "A"}), tk.ToolCall("bad")]
-    out = quiet(weather, bad).run(asked(*calls), streaming_callback=chunks.append)
-    told = [(c.index, c.start, c.finish_reason) for c in chunks]
-    assert told == [(1, True, None), (2, True, None), (None, False, "tool_call_results")]
-    assert chunks[0].tool_call_result is out["tool_messages"][1].tool_call_result
-    chunks.clear()
-    quiet(weather).run(asked(tk.ToolCall("nope")), streaming_callback=chunks.append)
-    assert chunks == []
-
-
-def test_a_listener_that_fails_is_a_warning_in_message_mode():
-    calls = asked(tk.ToolCall("weather", {"city": "A"}))
-    with pytest.warns(UserWarning, match="streaming_callback failed with ConnectionError"):
-        assert not results(quiet(weather, streaming_callback=raising_one).run(calls))[0][1]
-    with pytest.raises(ConnectionError):
-        tk.ToolInvoker([weather], streaming_callback=raising_one).run(calls)
-
-
-def raising_one(chunk):
-    raise ConnectionError
-
-
-def test_the_callback_is_handed_to_tools_that_take_it():
-    schema = {"type": "object", "properties": {}}
-    tool = tk.Tool("t", "d", schema, lambda streaming_callback=None: str(streaming_callback is not None))
-    heard = []
-    for enabled in (True, False):
-        invoker = quiet(tool, streaming_callback=heard.append, enable_streaming_callback_passthrough=enabled)
-        assert results(invoker.run(asked(tk.ToolCall("t")))) == [(str(enabled), False)]
 
 
 def test_tools_of_a_run_replace_those_of_the_invoker():

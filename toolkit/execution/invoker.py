@@ -264,7 +264,7 @@ class ToolInvoker:
         self.warm_up()
         if tools is None and callback is None and passthrough is None:
             return self
-        other = object.__new__(ToolInvoker)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         if tools is not None:
             other.tools = as_tools(tools)
