@@ -55,7 +55,7 @@ def test_extract_without_a_call_exits_with_1(tools):
         (("evaluate", "RECIPE", "--cases", "markets"), "There is no case file 'markets'"),
         (("evaluate", "RECIPE", "--run", "tools.json/x"), "Choose another run folder"),
         (("evaluate", "RECIPE", "--mode", "wild"), "--mode 'wild' is unknown"),
-        (("demo", "--model", "embedded/none", "--run", "r"), "embedded/none"),
+        (("demo", "--model", "embedded/none", "--run", "r"), "no embedded model 'none'"),
         (("nonsense",), "nonsense"),
     ],
     ids=["format", "no reply", "no tools", "no recipe", "no cases", "unwritable", "mode", "no model", "no command"],

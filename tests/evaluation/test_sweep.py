@@ -164,6 +164,7 @@ def test_a_model_that_is_not_there_stops_the_run_before_the_first_case():
 def test_the_plot_draws_every_recipe():
     figure = run(tk.ScriptedModel(LINES)).plot()
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["hermes prompted"]
+    assert figure._repr_png_().startswith(b"\x89PNG")
 
 
 def test_html_escapes_what_models_write():

@@ -5,6 +5,7 @@ matplotlib is imported late; it comes with the extra `notebook`.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import UserError
@@ -32,19 +33,34 @@ def plot_result(result: Result) -> Any:
     Raises:
         UserError: matplotlib is not installed.
     """
+    table, outcomes = result.table(), result.outcomes()
+    figure = _figure(figsize=(10, 1.3 + 0.55 * len(table)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [2, 3]})
+    _draw_rates(left, table)
+    _draw_outcomes(right, outcomes)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=8, frameon=False, fontsize=9)
+    left.set_yticks(range(len(table)), table["recipe"])
+    left.invert_yaxis()
+    return figure
+
+
+def _figure(**options: Any) -> Any:
+    """Return a Figure that shows itself as PNG in a notebook, with no pyplot and no back end behind it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise UserError("Plots need matplotlib: pip install 'local-tool-calling[notebook]'.") from None
 
-    table, outcomes = result.table(), result.outcomes()
-    figure = Figure(figsize=(10, 1.6 + 0.55 * len(table)), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [2, 3]})
-    _draw_rates(left, table)
-    _draw_outcomes(right, outcomes)
-    left.set_yticks(range(len(table)), table["recipe"])
-    left.invert_yaxis()
-    return figure
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            out = BytesIO()
+            self.savefig(out, format="png", dpi=110, facecolor="white")
+            return out.getvalue()
+
+        def __repr__(self) -> str:
+            return "Figure(rates and outcomes)"
+
+    return NotebookFigure(**options)
 
 
 def _draw_rates(axes: Any, table: Any) -> None:
@@ -81,4 +97,3 @@ def _draw_outcomes(axes: Any, outcomes: Any) -> None:
         start = [a + b for a, b in zip(start, counts, strict=True)]
     axes.set_xlabel("replies")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize=9)
