@@ -130,7 +130,7 @@ class Scripted(tk.ChatModel):
         if tool_choice is not None:
             seen["tool_choice"] = tool_choice
         settings = {
-            k: v for k, v in (options.to_dict() if options else {}).items() if tk.Options().to_dict().get(k) != v
+            k: v for k, v in tk.Options.of(options).to_dict().items() if tk.Options().to_dict().get(k) != v
         }
         if settings:
             seen["settings"] = settings

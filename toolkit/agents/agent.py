@@ -196,7 +196,8 @@ def _check(tools: tuple[Tool, ...], **given: Any) -> None:
 def _arm_settings(model: ChatModel, arm: Arm | None, protocol: Any, options: Any) -> ArmSettings:
     chosen = arm or ("native" if model.supports_tools else "prompted")
     loaded = None if chosen == "native" else load_protocol(protocol)
-    return ArmSettings(chosen, loaded, Options.of(options))
+    Options.of(options)  # unknown names are refused now, not at the first call
+    return ArmSettings(chosen, loaded, dict(options) if isinstance(options, Mapping) else options)
 
 
 def _system(prompt: str | ChatMessage | None) -> ChatMessage | None:

@@ -9,8 +9,8 @@ Pure: no model is called here. Not here: the calling (`toolkit.agents.drivers`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.agents.requests import ModelRequest
@@ -33,15 +33,15 @@ class Question:
         messages: the exact prompt.
         tools: tools for the server; None in the prompted and constrained arms.
         schema: what decoding is held to, or None.
-        options: the model's options.
+        options: `Options`, or a dict laid over the model's own.
         tool_choice: for servers that enforce it.
         offered: the tools this turn may call, whichever way they are shown.
     """
 
-    messages: list[ChatMessage]
+    messages: tuple[ChatMessage, ...]
     tools: list[Tool] | None
     schema: dict[str, Any] | None
-    options: Options
+    options: Any
     tool_choice: str | None
     offered: tuple[Tool, ...]
 
@@ -64,7 +64,8 @@ class Choice:
         return _CHOICES.get(value) or cls(value or "auto")
 
 
-_CHOICES: dict[str | None, Choice] = {None: Choice(), "auto": Choice(), "no-parallel": Choice("auto", single=True)}
+AUTO = Choice()
+_CHOICES: dict[str | None, Choice] = {None: AUTO, "auto": AUTO, "no-parallel": Choice("auto", single=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,10 @@ class ArmSettings:
 
     arm: Arm
     protocol: Protocol | None
-    options: Options = field(default_factory=Options)
+    options: Options | dict[str, Any] | None = None  # laid over the model's own defaults
 
 
-def ask(request: ModelRequest, settings: ArmSettings, choice: Choice, extra: Sequence[Tool] = ()) -> Question:
+def ask(request: ModelRequest, settings: ArmSettings, choice: Choice, extra: tuple[Tool, ...] = ()) -> Question:
     """Return what is sent for a request.
 
     Args:
@@ -102,25 +103,24 @@ def ask(request: ModelRequest, settings: ArmSettings, choice: Choice, extra: Seq
         choice: the tool choice in force.
         extra: the response tool, if an answer in a given shape is wanted; it forces a call.
     """
-    shown = (*request.tools, *extra) if choice.wanted != "none" else tuple(extra)
+    shown = extra if choice.wanted == "none" else (*request.tools, *extra) if extra else request.tools
     wanted = "any" if extra and choice.wanted in ("auto", "none") else choice.wanted
     if not shown and wanted == "any":
         wanted = "auto"
-    head = [] if request.system_message is None else [request.system_message]
+    said = request.messages if request.system_message is None else (request.system_message, *request.messages)
     options = settings.options
     if request.model_settings:
-        options = Options.of({**options.to_dict(), **request.model_settings})
+        own = options.to_dict() if isinstance(options, Options) else options or {}
+        options = {**own, **request.model_settings}
     if settings.arm == "native":
         sent = None if wanted == "auto" else wanted
-        return Question([*head, *request.messages], list(shown) or None, None, options, sent, shown)
+        return Question(said, list(shown) or None, None, options, sent, shown)
     assert settings.protocol is not None
-    messages = settings.protocol.render(
-        shown, [*head, *request.messages], wanted, arm=settings.arm, parallel=not choice.single
-    )
+    messages = settings.protocol.render(shown, said, wanted, arm=settings.arm, parallel=not choice.single)
     schema = None
     if settings.arm == "constrained":
         schema = settings.protocol.response_schema(shown, wanted, parallel=not choice.single)
-    return Question(messages, None, schema, options, None, shown)
+    return Question(tuple(messages), None, schema, options, None, shown)
 
 
 def read(reply: Reply, question: Question, settings: ArmSettings, turn: int) -> Reading:
@@ -157,10 +157,12 @@ def _read_native(reply: Reply, question: Question, turn: int) -> Reading:
             invalid = ({"name": "", "id": _id(turn, 0), "reason": reply.fault.message, "text": reply.text},)
             return Reading(reply.text, (), invalid, extraction)
         return _reading(extraction, extraction.text, reply.text, turn)
-    calls = reply.tool_calls
-    if any(call.id is None for call in calls):
+    calls: tuple[ToolCall, ...] = tuple(reply.tool_calls)
+    if calls and None in [call.id for call in calls]:
         calls = _with_ids(calls, turn)
-    return Reading(reply.text, tuple(calls), tuple(reply.raw.get("invalid_tool_calls", ())))
+    return Reading(
+        reply.text, calls, tuple(reply.raw["invalid_tool_calls"]) if "invalid_tool_calls" in reply.raw else ()
+    )
 
 
 def _reading(extraction: Any, text: str, raw: str, turn: int) -> Reading:
@@ -190,8 +192,10 @@ def _id(turn: int, index: int) -> str:
     return f"call_{turn}_{index}"
 
 
-def as_message(reading: Reading, name: str | None) -> ChatMessage:
+def as_message(reading: Reading, name: str | None, known: str) -> ChatMessage:
     """Return the assistant message for a reading; calls that could not be read are noted in its meta."""
-    meta = {"invalid_calls": list(reading.invalid)} if reading.invalid else {}
+    meta: dict[str, Any] = {"id": known}
+    if reading.invalid:
+        meta["invalid_calls"] = list(reading.invalid)
     text = reading.text if reading.text or not reading.calls else None
     return ChatMessage.from_assistant(text, meta, name, reading.calls)

@@ -17,6 +17,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.agents.arms import AUTO
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ModelRequest
 from toolkit.agents.run import Run
@@ -116,8 +117,10 @@ def _exit(run: Run) -> str:
         return "end"
     if not turn.tool_calls and not turn.meta.get("invalid_calls"):
         return _without_call(run)
-    _police(run, turn)
-    if pending(run, turn):
+    if run.choice is not AUTO:
+        _police(run, turn)
+    run.calls = pending(run, turn)
+    if run.calls:
         run.asked_again = 0
         return "tools"
     if structured:
@@ -205,10 +208,14 @@ def _answer_invalid(run: Run) -> None:
 
 def pending(run: Run, turn: ChatMessage) -> list[ToolCall]:
     """Return the calls of a turn that have no result yet; a denied call has one (Source: langchain#40492)."""
-    names = {tool.name for tool in run.extra}
     calls = turn.tool_calls
-    answered = run.state.answered(turn)
-    return [call for call in calls if call.id not in answered and call.tool_name not in names]
+    if run.state.messages[-1] is not turn:
+        answered = run.state.answered(turn)
+        calls = [call for call in calls if call.id not in answered]
+    if run.extra:
+        names = {tool.name for tool in run.extra}
+        calls = [call for call in calls if call.tool_name not in names]
+    return calls
 
 
 def _tools(run: Run) -> Stage:
@@ -216,7 +223,8 @@ def _tools(run: Run) -> Stage:
     turn = run.state.last_assistant()
     if turn is None:
         raise UpdateError("A jump to 'tools' needs an assistant message with calls; the history has none.")
-    calls = pending(run, turn)
+    calls = run.calls or pending(run, turn)
+    run.calls = []
     if not calls:
         return "model"
     once = _distinct(calls) if run.setup.dedupe else calls
@@ -230,10 +238,10 @@ def _tools(run: Run) -> Stage:
     _check_repeats(run, calls, outcomes)
     if jump is not None:
         return jump
-    if _all_direct(run, turn):
+    if run.setup.plan.any_direct and _all_direct(run, turn):
         run.reason = "return_direct"
         return "end"
-    return "end" if _gave_answer(run, turn) else "model"
+    return "end" if run.extra and _gave_answer(run, turn) else "model"
 
 
 def _gave_answer(run: Run, turn: ChatMessage) -> bool:
@@ -272,7 +280,7 @@ def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Any]) -
 
 
 def _all_direct(run: Run, turn: ChatMessage) -> bool:
-    known = {tool.name: tool for tool in run.setup.plan.tools}
+    known = run.setup.plan.by_name
     names = [name for call in turn.tool_calls for name in {call.tool_name, _ran(run, turn, call)}]
     ran = [known[name] for name in names if name in known]
     return bool(ran) and all(tool.return_direct for tool in ran)
@@ -291,11 +299,15 @@ def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any]) -> None
     most = run.setup.limits.repeats
     if most is None:
         return
-    said = [(c.tool_name, c.arguments, o.tool_call_result.result) for c, o in zip(calls, outcomes, strict=False)
-            if isinstance(o, ChatMessage) and o.tool_call_result]  # fmt: skip
-    same = said == run.repeated_turn if len(said) == len(calls) else False
+    made = [(call.tool_name, call.arguments) for call in calls]
+    got = [outcome.tool_call_result if isinstance(outcome, ChatMessage) else outcome for outcome in outcomes]
+    same = run.repeated_turn is not None and made == run.repeated_turn[0] and _same_results(got, run.repeated_turn[1])
     run.repeated = run.repeated + 1 if same else 1
-    run.repeated_turn = said
+    run.repeated_turn = (made, got)
     if run.repeated >= most:
         names = ", ".join(call.tool_name for call in calls)
         raise LimitError(f"The model made the same call ({names}) with the same result {run.repeated} times in a row.")
+
+
+def _same_results(one: list[Any], other: list[Any]) -> bool:
+    return [getattr(r, "result", r) for r in one] == [getattr(r, "result", r) for r in other]

@@ -115,6 +115,16 @@ class Plan:
         return fields
 
     @cached_property
+    def by_name(self) -> dict[str, Tool]:
+        """Return the tools by name."""
+        return {tool.name: tool for tool in self.tools}
+
+    @cached_property
+    def any_direct(self) -> bool:
+        """Tell whether some tool's result is the answer."""
+        return any(tool.return_direct for tool in self.tools)
+
+    @cached_property
     def has_tools(self) -> bool:
         """Tell whether there is a tool stage: a tool, or a wrapper that may supply one."""
         wraps = any(has_hook(m, "wrap_tool_call") or has_hook(m, "awrap_tool_call") for m in self.middleware)

@@ -13,7 +13,7 @@ from toolkit.agents import arms
 from toolkit.agents.plan import Chains, Hook, Plan
 from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
-from toolkit.agents.state import RunState
+from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
 from toolkit.agents.tool_calls import ToolStage
 from toolkit.errors import LimitError, UpdateError
@@ -65,6 +65,7 @@ class Run:
 
     __slots__ = (
         "asked_again",
+        "calls",
         "chains",
         "choice",
         "extra",
@@ -90,11 +91,12 @@ class Run:
         self.state = RunState(setup.plan.fields)
         self.hidden_allowed = setup.hidden_allowed
         self.offered: dict[str, Tool] | None = None  # None: no model was asked, so nothing was hidden
-        self.choice = arms.Choice()
+        self.choice = arms.AUTO
         self.extra = (setup.response.tool,) if setup.response else ()
         self.reason = "done"
         self.jumps = 0
         self.asked_again = 0
+        self.calls: list[ToolCall] = []  # found pending at the end of a turn
         self.obeyed = False  # the agent's own "any" or NAME was obeyed once
         self.repeated = 0
         self.repeated_turn: Any = None
@@ -168,7 +170,7 @@ class Run:
             tool_choice=self.own_choice(),
             tools=setup.plan.tools,
             response_format=setup.response_format,
-            state=self.state.view(),
+            state=self.state.view() if self.chains.wrap_model_call else None,  # else nobody would see it
             runtime=self.runtime,
         )
 
@@ -186,15 +188,18 @@ class Run:
         self._check_tools(request)
         choice = arms.Choice.of(request.tool_choice)
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
-        self.choice = choice if request.tool_choice == self.own_choice() else arms.Choice()
+        self.choice = choice if request.tool_choice == self.own_choice() else arms.AUTO
         extra = self._response_tool(request)
         question = arms.ask(request, self.setup.arms, choice, (extra.tool,) if extra else ())
-        self.offered = {tool.name: tool for tool in question.offered if not extra or tool is not extra.tool}
+        if question.offered is self.setup.plan.tools:
+            self.offered = self.setup.plan.by_name
+        else:
+            self.offered = {tool.name: tool for tool in question.offered if not extra or tool is not extra.tool}
         self.trace.record(
             "model_call",
             model=getattr(request.model, "name", str(request.model)),
-            messages=tuple(question.messages),
-            tools=tuple(tool.name for tool in question.offered),
+            messages=question.messages,
+            tools=tuple(self.offered) if not extra else tuple(tool.name for tool in question.offered),
             tool_choice=request.tool_choice,
             arm=self.setup.arms.arm,
             schema=question.schema,
@@ -212,7 +217,7 @@ class Run:
     def _check_tools(self, request: ModelRequest) -> None:
         if request.tools is self.setup.plan.tools or self.chains.wrap_tool_call:
             return
-        known = {tool.name for tool in self.setup.plan.tools}
+        known = self.setup.plan.by_name
         if unknown := [tool.name for tool in request.tools if tool.name not in known]:
             raise UpdateError(
                 f"A middleware offers {', '.join(map(repr, unknown))}, which nobody can run. Give the agent these "
@@ -231,7 +236,7 @@ class Run:
         except Exception:
             self.trace.record("model_reply", reply=reply, number=self.runtime.model_calls)
             raise
-        message = arms.as_message(reading, self.setup.name)
+        message = arms.as_message(reading, self.setup.name, self.state.fresh_id())
         self.trace.record(
             "model_reply",
             reply=reply,
@@ -255,7 +260,7 @@ class Run:
     # ------------------------------------------------------------------ tools
     def tool_request(self, call: ToolCall) -> ToolCallRequest:
         """Return the request of one call, before middleware."""
-        tool = next((tool for tool in self.setup.plan.tools if tool.name == call.tool_name), None)
+        tool = self.setup.plan.by_name.get(call.tool_name)
         return ToolCallRequest(tool_call=call, tool=tool, state=self.state.view(), runtime=self.runtime)
 
     def tool_started(self, call: ToolCall) -> int:
@@ -266,11 +271,11 @@ class Run:
 
     def tool_finished(self, call: ToolCall, outcome: Any, number: int, seconds: float) -> None:
         """Note the result of a call."""
-        result = None
-        messages = [outcome] if isinstance(outcome, ChatMessage) else outcome.update.get("messages", ())
-        for message in messages if isinstance(messages, (list, tuple)) else [messages]:
-            if isinstance(message, ChatMessage):
-                result = next((r for r in message.tool_call_results if r.origin.id == call.id), result)
+        if isinstance(outcome, ChatMessage):
+            self.trace.record("tool_result", result=outcome._content[0], number=number, seconds=seconds)
+            return
+        found = [m for m in items_of(outcome.update.get("messages", ()), "a Command") if isinstance(m, ChatMessage)]
+        result = next((r for m in found for r in m.tool_call_results if r.origin.id == call.id), None)
         self.trace.record("tool_result", result=result, number=number, seconds=seconds)
 
 

@@ -178,6 +178,9 @@ class RunState:
         Raises:
             UpdateError: an unknown id is to be deleted, or something is no message.
         """
+        if type(messages) is list and len(messages) == 1 and type(messages[0]) is ChatMessage:  # the common case
+            self._put(messages[0])
+            return
         for item in items_of(messages, who):
             if isinstance(item, RemoveMessage):
                 self._remove(item.id, who)
@@ -189,8 +192,7 @@ class RunState:
         if "invalid_calls" in message._meta:
             self.any_invalid = True
         if known is None:
-            self._stamped += 1
-            known = f"{self._prefix}-{self._stamped}"
+            known = self.fresh_id()
             content = message._content
             if message._role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
                 content = _with_call_ids(content, known)
@@ -201,6 +203,11 @@ class RunState:
             return
         self._ids.add(known)
         self.messages.append(message)
+
+    def fresh_id(self) -> str:
+        """Return an id that no message has."""
+        self._stamped += 1
+        return f"{self._prefix}-{self._stamped}"
 
     def insert_after(self, anchor: ChatMessage, messages: Iterable[ChatMessage]) -> None:
         """Put messages right after one that is in the history."""

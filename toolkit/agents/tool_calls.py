@@ -240,8 +240,10 @@ class CallRunner:
                 problem = f"Tool {tool.name!r} returned a Command with {found} results for call {call.id!r}, not one."
                 raise ToolInvocationError(problem)
             return result.result
-        other = {} if tool.name == call.tool_name else {"ran": tool.name}
-        message = ChatMessage.from_tool(result.result, _plain(call), result.error, other)
+        meta = {"id": self.run.state.fresh_id()}
+        if tool.name != call.tool_name:
+            meta["ran"] = tool.name
+        message = ChatMessage(ChatRole.TOOL, (ToolCallResult(result.result, _plain(call), result.error),), None, meta)
         if shared is not None and shared.written:
             return Command({**shared.written, "messages": [message]})
         return message
