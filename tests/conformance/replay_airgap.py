@@ -3,7 +3,7 @@
     python tests/conformance/replay_airgap.py FILE.json [--mode compat|default] [-v]
 
 Format: {"scenarios": [{"name", "messages": [{"role", "content"}], "tools": [{"name", "description", "returns" or
-"raise", "style": "invoke" or "call"}], "replies": [what the base model says, in order], "stop", "kwargs",
+"raise", "style": "invoke" or "call"}], "replies": [what the base model says, in order], "stop", "kwargs", "bind",
 "observed": {"final", "tool_log": [[name, args]], "calls": [{"messages": [[role, content]], "stop", "kwargs"}],
 "error"}}]}. A scenario of kind "probe" has facts about the object in place of a run.
 
@@ -26,6 +26,7 @@ import toolkit as tk
 from toolkit.models.base import Chunk
 
 Facts = dict[str, Any]
+UNASKED = {"temperature": 0.0123, "num_predict": 4567}  # values that no scenario asks for, so that asking shows
 ROLES = {"user": "human", "assistant": "ai"}
 
 
@@ -79,7 +80,7 @@ def make_tool(spec: Any, log: list[Any]) -> Any:
 def run(scenario: Facts, mode: str) -> Facts:
     """Run a scenario and return what can be seen of it, in the format's words."""
     base, log = Base(scenario.get("replies", ()), "That is all." if mode == "default" else None), []
-    chat = tk.AirgapChat(base, mode=mode)
+    chat = tk.AirgapChat(base, mode=mode, **UNASKED)
     seen: Facts = {}
     if scenario.get("tools") is not None:
         bound = chat.bind_tools([make_tool(spec, log) for spec in scenario["tools"]])
@@ -97,7 +98,9 @@ def run(scenario: Facts, mode: str) -> Facts:
 def ask(chat: tk.AirgapChat, scenario: Facts) -> Any:
     kwargs = next((scenario[k] for k in ("kwargs", "generate_kwargs", "invoke_kwargs") if k in scenario), {})
     stop = scenario.get("stop", None)
-    request = {**kwargs, **({"stop": stop} if stop is not None else {})}
+    bound = chat.bind(**scenario["bind"]) if scenario.get("bind") else chat
+    request = {**getattr(bound, "kwargs", {}), **kwargs, **({"stop": stop} if stop is not None else {})}
+    chat = getattr(bound, "chat", bound)
     method = str(scenario.get("method") or scenario.get("via") or "invoke").strip("_")
     if "stream" in method:
         return [chunk.reply for chunk in chat.stream(scenario["messages"], **request)][-1].text

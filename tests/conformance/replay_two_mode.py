@@ -4,7 +4,7 @@
 
 Format: {"known_actions": [names], "cases": [{"name", "reply": what tool mode says, "faithful": {"tool": bool, "context"
 or "why"}, "improved": {"tool": bool, "context"}}]}. The dispatcher answers {"called": action, "input": action_input},
-misses on an unknown action, and fails where the case has "dispatch_error". Both columns must agree: `faithful` with
+misses on an unknown action, and fails where the case says so. Both columns must agree: `faithful` with
 mode="faithful", `improved` with the default, where every "tool": false must come with a reason.
 """
 
@@ -24,6 +24,10 @@ Facts = dict[str, Any]
 FAILURES = ("dispatch_error", "dispatch_raises", "dispatcher_error", "api_error", "tool_error", "raise", "raises")
 
 
+# what reading a reply, or looking an action up, raises; any other `why` is the failure of the action itself
+READING = ("ValueError", "JSONDecodeError", "KeyError", "TypeError", "AttributeError", "RecursionError", "Miss")
+
+
 class Miss(Exception):
     """An action that the dispatcher does not know."""
 
@@ -40,10 +44,21 @@ def dispatcher(known: list[str], failure: Any) -> Any:
         if action not in known:
             raise Miss(action)
         if failure:
-            raise RuntimeError(failure)
+            raise exception_called(failure)
         return {"called": action, "input": given}
 
     return dispatch
+
+
+def exception_called(name: Any) -> Exception:
+    """Return an exception of that name, or a RuntimeError that says it."""
+    text = str(name)
+    if not text.isidentifier():
+        return RuntimeError(text)
+    known = getattr(__import__("builtins"), text, None)
+    if isinstance(known, type) and issubclass(known, Exception):
+        return known("the action failed")
+    return type(text, (Exception,), {})("the action failed")
 
 
 def faithful(case: Facts, known: list[str]) -> Facts:
@@ -74,7 +89,10 @@ def runner(name: str, known: list[str], failure: Any) -> Any:
 
 
 def failure_of(case: Facts) -> Any:
-    return next((case[key] for key in FAILURES if case.get(key)), None)
+    """Return how the dispatcher of a case fails: a field says so, or `why` names what only a dispatcher raises."""
+    why = case.get("faithful", {}).get("why")
+    told = next((case[key] for key in FAILURES if case.get(key)), None)
+    return told or (why if why not in (None, *READING) else None)
 
 
 def plain(value: Any) -> Any:
