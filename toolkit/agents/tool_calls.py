@@ -327,7 +327,8 @@ def checked(outcome: Any, call: ToolCall, who: str) -> Outcome:
             f"{who} must answer call {call.id!r} of {call.tool_name!r} exactly once; {outcome!r} answers it "
             f"{found} times. Use origin=request.tool_call."
         )
-    return outcome
+    answer: Outcome = outcome
+    return answer
 
 
 def _answers(command: Command, call: ToolCall) -> int:
