@@ -128,6 +128,11 @@ def _definitions(theirs: list[dict], mine: list[dict], spec: dict, verdict: Verd
             _same_words(definition["description"], other["description"]), f"description {other['description']!r}"
         )
         wanted, given = definition["parameters"], other["parameters"]
+        if (op := ops[definition["name"]]) and clashes(spec, op):
+            declared = len(op.parameters) + len(body_properties(spec, op) or ())
+            if verdict.check(len(given["properties"]) == declared, f"{op.name} takes {given}"):
+                verdict.on_purpose("B-W13", "parameters of one name in two places are two arguments")
+            continue
         if not verdict.check(_covers(_unordered(wanted), _unordered(given)), f"{definition['name']} takes {given}"):
             continue
         new = given["properties"].keys() - wanted.get("properties", {}).keys()
