@@ -37,7 +37,7 @@ def agent(lines, actions=(find,), **settings):
 
 
 def prompts(made):
-    return [request["prompt"] for request in made.model.requests]
+    return [r["prompt"] if "prompt" in r else r["messages"][0].text for r in made.model.requests]
 
 
 # ------------------------------------------------------------------ the published rule
@@ -265,10 +265,13 @@ def test_two_models_share_one_history():
     assert len(chat_model.requests) == len(made.model.requests) == 1
 
 
-def test_as_chat_messages_where_raw_is_off():
-    made = agent([FIND, "x"], raw=False)
+@pytest.mark.parametrize(
+    ("raw", "sent"), [("tool", [True, False]), ("both", [True, True]), ("neither", [False, False])]
+)
+def test_which_prompts_are_sent_raw(raw, sent):
+    made = agent([FIND, "x"], raw=raw)
     made.respond("red")
-    assert [len(request["messages"]) for request in made.model.requests] == [1, 1]
+    assert ["prompt" in request for request in made.model.requests] == sent
 
 
 def test_long_contexts_are_cut_at_whole_items():
@@ -303,6 +306,7 @@ def test_a_failing_chat_mode_is_an_error_with_the_turn_so_far():
     [
         {"mode": "faithfull"},
         {"context_in_history": "some"},
+        {"raw": True},
         {"options": {"temprature": 1}},
         {"actions": [find, find]},
         {"actions": [Action("none")]},

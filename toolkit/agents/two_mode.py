@@ -30,6 +30,7 @@ from toolkit.errors import ConfigError, ModelError, did_you_mean
 from toolkit.models.base import Options, Reply, cut_at_stop
 
 Mode = Literal["default", "faithful"]
+Raw = Literal["tool", "both", "neither"]
 STOP = ("\nUser:", "\n### User", "\n### System")
 # failures that the user is told of; the other reasons mean that nothing was to be done
 _TOLD = ("parse_error", "unknown_action", "bad_arguments", "tool_failed", "truncated", "model_failed")
@@ -57,7 +58,8 @@ class TwoModeAgent:
         max_context_chars: longest context that is shown whole.
         max_tokens: most tokens of one reply.
         stop: strings at which a reply is cut, whether or not the server did.
-        raw: send prompts as they are; False sends each as one user message in the model's own chat template.
+        raw: which prompts are sent as they are: of "tool" mode, of "both" or of "neither"; the others are one user
+            message in the model's own chat template. The faithful mode is raw in both.
         dispatch: carries out every action: in the default mode a function of (action, action_input), in faithful mode
             of the parsed value.
         options: further options of each request, such as `{"temperature": 0.7}`.
@@ -85,7 +87,7 @@ class TwoModeAgent:
     max_context_chars: int = field(default=4000, kw_only=True)
     max_tokens: int = field(default=faithful.MAX_TOKENS, kw_only=True)
     stop: tuple[str, ...] = field(default=STOP, kw_only=True)
-    raw: bool = field(default=True, kw_only=True)
+    raw: Raw = field(default="tool", kw_only=True)
     dispatch: Callable[..., Any] | None = field(default=None, kw_only=True)
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     turns: list[TwoModeTurn] = field(default_factory=list, init=False)
@@ -93,6 +95,7 @@ class TwoModeAgent:
 
     def __post_init__(self) -> None:
         _check_word("mode", self.mode, ("default", "faithful"))
+        _check_word("raw", self.raw, ("tool", "both", "neither"))
         _check_word("context_in_history", self.context_in_history, CONTEXTS)
         Options.of(self.options)
         self.stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
@@ -106,10 +109,13 @@ class TwoModeAgent:
         self._driver = self._make_driver()
 
     def _make_driver(self) -> Driver:
-        raw = self.raw or self.mode == "faithful"
-        tool_writer = Writer(as_model(self.model), raw, self.options)
-        chat_writer = tool_writer if self.chat_model is None else Writer(as_model(self.chat_model), raw, self.options)
-        writers: dict[Any, Writer] = {"tool": tool_writer, "chat": chat_writer}
+        raw = "both" if self.mode == "faithful" else self.raw
+        self.model = as_model(self.model)
+        self.chat_model = self.model if self.chat_model is None else as_model(self.chat_model)
+        writers: dict[Any, Writer] = {
+            "tool": Writer(self.model, raw != "neither", self.options),
+            "chat": Writer(self.chat_model, raw == "both", self.options),
+        }
         if self.mode == "faithful":
             return Driver(writers, dispatcher=self.dispatch or faithful.dispatcher_of(self.actions))
         return Driver(writers, runner=Runner(self.actions, self.dispatch))
