@@ -100,6 +100,7 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
             kernel_name="python3",
             progress_bar=progress,
             cwd=Path.cwd(),
+            extra_arguments=["--log-level=50"],  # the kernel's own log would stand between the bars
         )
     except PapermillExecutionError as error:
         if _is_user_error(error.ename):

@@ -16,6 +16,8 @@ import typer
 
 from toolkit.errors import ToolkitError, UserError
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     help="Prompt-based tool calling with local models: which prompt, which reading, how sure.",
     no_args_is_help=True,
@@ -165,10 +167,12 @@ def main() -> None:
     """Run the command line and end with its exit code; a user's mistake prints one message and no traceback."""
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # newer typer turns Ctrl-C into this code
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except (KeyboardInterrupt, typer.Abort):
         print("\nStopped. Finished replies are kept; run the same command again to go on.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except ToolkitError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
