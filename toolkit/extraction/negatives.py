@@ -36,7 +36,7 @@ _NO_TOOL = {
     "noneneeded",
     "respond",
 }
-_PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:[:=]|$)")
+_PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*\s*(?:[:=]|$)")
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
 }  # fmt: skip
@@ -98,14 +98,13 @@ def _holds_place(value: str, schema: Any) -> bool:
     return bool(_PLACEHOLDER.fullmatch(value)) or (value.strip() == kind)
 
 
-def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: int, tool: ToolSpec) -> bool:
+def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: int) -> bool:
     """Tell whether a Python-like call only names its parameters or their types, as documentation does.
 
     Args:
         sources: source text of each value.
         keywords: the keyword arguments.
         positional: how many arguments have no name.
-        tool: the tool that is named.
     """
     if not keywords and not positional:
         return False
@@ -114,9 +113,7 @@ def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: 
         for key, source in ((key, sources.get(key, "?")) for key in keywords)
     )
     bare = [sources.get(str(place), "?").strip() for place in range(positional)]
-    names = {fold(name) for name in tool.properties} | _TYPE_WORDS
-    heads = [_PARAMETER.match(source) for source in bare]
-    return named and all(head is not None and fold(head[1]) in names for head in heads)
+    return named and all(_PARAMETER.match(source) is not None for source in bare)
 
 
 def is_no_tool(name: str) -> bool:

@@ -24,7 +24,7 @@ CallsInThought = Literal["never", "if_only"]
 BROKEN = {
     "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given",
 }  # fmt: skip
-_FUEL, _FUEL_PER_CHARACTER = 200_000, 6
+_FUEL, _FUEL_PER_CHARACTER = 100_000, 3
 _TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*$")
 
 
@@ -112,10 +112,13 @@ def _drop_cut(taken: list[Taken], rejected: list[Rejected], text: str) -> list[T
 
 def _once(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     """Keep one of the same call in two formats; repeats in one format are meant."""
+    if len({one.explicit for one in taken}) < 2:
+        return taken
     kept: list[Taken] = []
+    first: dict[tuple[str, str], Taken] = {}
     for one in taken:
-        twin = next((other for other in kept if same_wish(other, one)), None)
-        if twin is None:
+        twin = first.setdefault(wish(one.call), one)
+        if twin.explicit == one.explicit:
             kept.append(one)
             continue
         call = one.call
@@ -125,11 +128,9 @@ def _once(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return kept
 
 
-def same_wish(a: Taken, b: Taken) -> bool:
-    """Tell whether two calls are one wish written in two formats."""
-    if a.call.syntax == b.call.syntax or (a.explicit == b.explicit):
-        return False
-    return a.call.tool_name == b.call.tool_name and a.call.arguments == b.call.arguments
+def wish(call: ToolCall) -> tuple[str, str]:
+    """Return what two calls for the same thing have in common."""
+    return call.tool_name, repr(call.arguments)
 
 
 def _flag_repeats(calls: list[ExtractedCall]) -> list[ExtractedCall]:

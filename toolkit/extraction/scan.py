@@ -1,6 +1,7 @@
-"""Find the next place of a text where a call, a thought or an echo may begin, in one compiled pattern.
+"""Find the next place of a text where a call, a thought or an echo may begin.
 
-The pattern is grouped by first character, so that the search runs over plain prose as a scan for a few characters.
+There is one compiled pattern for each first character, so that a search runs over plain prose as a scan for that
+character; what begins a line is first tested for the few words that can begin one there.
 
 Not here: what begins there (`syntaxes`).
 """
@@ -20,15 +21,15 @@ class Triggers:
     """Hold the patterns for one choice of syntaxes.
 
     Attributes:
-        search: finds the next place; its group's name is the syntax.
-        at_start: the same for the start of a line, without the line break.
+        searches: one pattern for each first character; the name of a match's group is its syntax.
+        at_start: what may begin a line, without the line break.
         syntaxes: the syntaxes by name.
         later: name -> the syntaxes with the same first character that are tried after it, each with its pattern and
             its pattern for the start of a line.
         by_name: the syntax that is searched for by the names of the tools.
     """
 
-    search: re.Pattern[str]
+    searches: tuple[re.Pattern[str], ...]
     at_start: re.Pattern[str]
     syntaxes: dict[str, Syntax]
     later: dict[str, list[tuple[Syntax, re.Pattern[str], re.Pattern[str]]]]
@@ -52,23 +53,43 @@ class Triggers:
 def triggers(names: frozenset[str] | None) -> Triggers:
     """Return the patterns for these syntaxes; None for all."""
     chosen = [one for one in load().values() if names is None or one.mark or names & set(one.labels)]
-    by_first: dict[str, list[str]] = {}
+    by_first: dict[str, list[Syntax]] = {}
     for one in chosen:
-        if one.by_name:
-            continue
-        first, rest = split_first(one.opener)
-        by_first.setdefault(first, []).append(f"(?P<{one.name}>{rest})")
-    search = "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items())
-    at_start = "|".join(by_first.get(r"\n", [r"(?!)"]))
-    compiled = [(one, re.compile(one.opener), re.compile(split_first(one.opener)[1])) for one in chosen]
+        if not one.by_name:
+            by_first.setdefault(split_first(one.opener)[0], []).append(one)
+    searches = tuple(re.compile(f"{first}{_branches(group)}") for first, group in by_first.items())
+    at_start = re.compile(_branches(by_first[r"\n"]) if r"\n" in by_first else r"(?!)")
     later = {
-        one.name: [
-            item for item in compiled[place + 1 :] if split_first(item[0].opener)[0] == split_first(one.opener)[0]
-        ]
-        for place, one in enumerate(chosen)
+        one.name: [_alone(other) for other in group[place + 1 :]]
+        for group in map(_in_order, by_first.values())
+        for place, one in enumerate(group)
     }
     by_name = next((one for one in chosen if one.by_name), None)
-    return Triggers(re.compile(search), re.compile(at_start), {one.name: one for one in chosen}, later, by_name)
+    return Triggers(searches, at_start, {one.name: one for one in chosen}, later, by_name)
+
+
+def _alone(one: Syntax) -> tuple[Syntax, re.Pattern[str], re.Pattern[str]]:
+    return one, re.compile(one.opener), re.compile(split_first(one.opener)[1])
+
+
+def _in_order(group: list[Syntax]) -> list[Syntax]:
+    """Return the syntaxes with one first character in the order in which they are tried."""
+    return [one for one in group if not one.starts and not one.late] + [one for one in group if one.starts or one.late]
+
+
+def _branches(group: list[Syntax]) -> str:
+    """Return the rests of openers with the same first character as one pattern; the guarded ones come behind a test."""
+    guarded = [one for one in group if one.starts]
+    branches = [_branch(one) for one in _in_order(group) if not one.starts]
+    if guarded:
+        words = "|".join(re.escape(word) for word in dict.fromkeys(word for one in guarded for word in one.starts))
+        rests = "|".join(map(_branch, guarded))
+        branches.append(rf"(?=[ \t]*(?:[^A-Za-z \t\r\n]|{words}))(?:{rests})")
+    return f"(?:{'|'.join(branches)})"
+
+
+def _branch(one: Syntax) -> str:
+    return f"(?P<{one.name}>{split_first(one.opener)[1]})"
 
 
 def split_first(opener: str) -> tuple[str, str]:

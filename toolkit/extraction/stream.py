@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolkit.extraction.drafts import NOTHING, Reading
-from toolkit.extraction.pipeline import CallsInThought, extract, new_source, same_wish
+from toolkit.extraction.pipeline import CallsInThought, extract, new_source, wish
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.types import ExtractedCall, Extraction
@@ -70,6 +70,7 @@ class StreamExtractor:
         self._parts: list[str] = []
         self._length = self._next_look = 0
         self._walk = Walk(new_source("", self.tools, None), syntax_names(protocol))
+        self._wishes: dict[tuple[str, str], bool] = {}
         self._shown = [0, 0, 0]  # pieces of text, thoughts and calls of the walk that were handed out
 
     @property
@@ -94,7 +95,7 @@ class StreamExtractor:
             return []
         source = new_source(self.text, self.tools, None)
         self._walk.source = source
-        self._walk.bracket_from = -1
+        self._walk.heads = []
         while not self._walk.stopped and self._advance():
             pass
         open_length = self._length - self._walk.pos
@@ -108,7 +109,7 @@ class StreamExtractor:
             finish_reason=finish_reason, native_calls=native_calls, calls_in_thought=self.calls_in_thought,
         )  # fmt: skip
         self._walk.source = new_source(self.text, self.tools, finish_reason)
-        self._walk.bracket_from = -1
+        self._walk.heads = []
         if not self._walk.stopped:
             self._walk.run()
         texts = [event for event in self._events() if event.kind != "call"]
@@ -172,12 +173,11 @@ class StreamExtractor:
         for one in walk.taken[taken:]:
             if one.in_sentence and one is walk.taken[-1]:
                 break  # a clearer call may follow and win
-            if any(same_wish(other, one) for other in walk.taken[:taken]):
-                taken += 1
-                continue
+            taken += 1
+            if self._wishes.setdefault(wish(one.call), one.explicit) != one.explicit:
+                continue  # the same call, written a second time in another format
             self.calls.append(one.call)
             events.append(StreamEvent("call", call=one.call))
-            taken += 1
         self._shown = [len(walk.text), len(walk.thinking), taken]
         return events
 

@@ -15,7 +15,7 @@ from toolkit.extraction.types import Rejected
 _BAR, _GAP = "[｜|]", "[▁_ ]"
 _BEGIN = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}begin{_BAR}>\s*")
 _HEAD = re.compile(
-    rf"(?:function\s*)?(?P<separator><{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)?\s*"
+    rf"(?:function\s*(?=<))?(?P<separator><{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)?\s*"
     r"(?P<name>[^\s<{]{1,200})?"
 )
 _SEPARATOR = re.compile(rf"\s*(?:<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)\s*")

@@ -58,11 +58,10 @@ class Walk:
     def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0) -> None:
         self.source, self.names, self.depth = source, names, depth
         self.triggers = triggers(names)
-        self.endings = None
-        if self.triggers.by_name is not None and source.tools.tools:
-            self.endings = source.tools.endings
-        self.bracket: re.Match[str] | None = None
-        self.bracket_from = -1
+        self.searches = self.triggers.searches
+        if self.triggers.by_name is not None and source.tools.endings is not None:
+            self.searches = (*self.searches, source.tools.endings)
+        self.heads: list[re.Match[str] | None] = []  # the next match of each search; empty if the text is new
         self.pos = self.floor = 0
         self.taken: list[Taken] = []
         self.rejected: list[Rejected] = []
@@ -116,17 +115,25 @@ class Walk:
         self.pos = found.start() + 1
 
     def next(self) -> re.Match[str] | None:
-        """Return the next trigger: a marker, or a bracket behind what may be a tool's name."""
-        text, limit = self.source.text, self.source.limit
-        found = self.triggers.search.search(text, self.pos, limit)
-        if self.endings is None:
-            return found
-        if self.bracket_from < 0 or (self.bracket is not None and self.bracket.start() < self.pos):
-            self.bracket = self.endings.search(text, self.pos, limit)
-            self.bracket_from = self.pos
-        if found is None or (self.bracket is not None and self.bracket.start() < found.start()):
-            return self.bracket
-        return found
+        """Return the next trigger.
+
+        Each search goes on only once its last match was passed, so that all of them together stay one pass each.
+        """
+        text, pos, limit = self.source.text, self.pos, self.source.limit
+        if not self.heads:
+            self.heads = [search.search(text, pos, limit) for search in self.searches]
+        first = None
+        start = limit + 1
+        for number, head in enumerate(self.heads):
+            if head is None:
+                continue
+            if head.start() < pos:
+                head = self.heads[number] = self.searches[number].search(text, pos, limit)  # noqa: PLW2901
+                if head is None:
+                    continue
+            if head.start() < start:
+                first, start = head, head.start()
+        return first
 
     def take(self, name: str, start: int, reading: Reading) -> None:
         """Take what a syntax read, and go on behind it."""

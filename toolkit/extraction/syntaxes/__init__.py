@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from toolkit.extraction.bodies import wrapped
 from toolkit.extraction.drafts import Reading, Source
@@ -35,6 +36,7 @@ class Syntax:
         mark: it holds no calls and is read beside every chosen syntax.
         late: its opener is so wide that it is tried after all others.
         by_name: it begins with a bracket behind a tool's name, which is searched for by the names' last letters.
+        starts: words of which one begins the line, if no sign does; a test that makes the search cheap.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Syntax:
     mark: bool = False
     late: bool = False
     by_name: bool = False
+    starts: tuple[str, ...] = ()
 
 
 SYNTAXES: dict[str, Syntax] = {}
@@ -60,13 +63,29 @@ _MARKS = "toolkit.extraction.syntaxes.marks"
 
 
 def syntax(
-    name: str, opener: str, labels: tuple[str, ...] = (), *, late: bool = False, by_name: bool = False
+    name: str,
+    opener: str,
+    labels: tuple[str, ...] = (),
+    *,
+    late: bool = False,
+    by_name: bool = False,
+    starts: str = "",
 ) -> Callable[[Read], Read]:
-    """Register the function below as the reader of a syntax; for `late` and `by_name` see `Syntax`."""
+    """Register the function below as the reader of a syntax; for the options see `Syntax`."""
 
     def register(read: Read) -> Read:
         summary = (sys.modules[read.__module__].__doc__ or "").split("\n", 1)[0]
-        SYNTAXES[name] = Syntax(name, opener, read, (name, *labels), summary, read.__module__ == _MARKS, late, by_name)
+        SYNTAXES[name] = Syntax(
+            name,
+            opener,
+            read,
+            (name, *labels),
+            summary,
+            read.__module__ == _MARKS,
+            late,
+            by_name,
+            tuple(starts.split()),
+        )
         return read
 
     return register
@@ -91,15 +110,12 @@ def wrapper(name: str, opener: str, closer: str, labels: tuple[str, ...] = ()) -
     SYNTAXES[name] = Syntax(name, opener, read, (name, *labels), summary)
 
 
+@cache
 def load() -> dict[str, Syntax]:
     """Return all syntaxes by name, in the order in which they are tried."""
-    if not SYNTAXES:
-        for module in sorted(item.name for item in pkgutil.iter_modules(__path__)):
-            importlib.import_module(f"{__name__}.{module}")
-        ordered = sorted(SYNTAXES.items(), key=lambda item: item[1].late)
-        SYNTAXES.clear()
-        SYNTAXES.update(ordered)
-    return SYNTAXES
+    for module in sorted(item.name for item in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{module}")
+    return dict(sorted(SYNTAXES.items(), key=lambda item: item[1].late))
 
 
 def table() -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@ r"""Read `<invoke name="NAME"><parameter name="KEY">…`, perhaps in `<function_
 >>> from toolkit.extraction import extract
 >>> extract('<invoke name="f"><parameter name="a">1</parameter></invoke>').calls[0].arguments
 {'a': 1}
->>> extract('<function_calls>\\nf(a=1)\\n</function_calls>').calls[0].syntax
+>>> extract('<function_calls>\nf(a=1)\n</function_calls>').calls[0].syntax
 'olmo3'
 """
 

@@ -55,7 +55,10 @@ def read_list(source: Source, found: re.Match[str]) -> Reading | None:
 
 
 @syntax(
-    "missing_brace", opener=r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])", labels=("bare_json",)
+    "missing_brace",
+    opener=r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])",
+    labels=("bare_json",),
+    starts='"',
 )
 def read_open(source: Source, found: re.Match[str]) -> Reading | None:
     """Read an object whose first brace is missing."""

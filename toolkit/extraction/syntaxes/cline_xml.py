@@ -2,7 +2,7 @@ r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared:
 
 >>> from toolkit.extraction import extract
 >>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
->>> extract("<f>\\n<a>1</a>\\n</f>", tools=[tool]).calls[0].arguments
+>>> extract("<f>\n<a>1</a>\n</f>", tools=[tool]).calls[0].arguments
 {'a': 1}
 """
 

@@ -1,7 +1,7 @@
 r"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functionary 2 and 3.2.
 
 >>> from toolkit.extraction import extract
->>> extract('>>>all\\nI look.\\n>>>f\\n{"a": 1}').text
+>>> extract('>>>all\nI look.\n>>>f\n{"a": 1}').text
 'I look.'
 """
 
@@ -13,7 +13,7 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 
-@syntax("functionary_v32", opener=r"\n>>>(?:[^\W\d][\w.\-]*)[ \t]*\r?\n")
+@syntax("functionary_v32", opener=r"\n>>>(?:[^\W\d][\w.\-]*)[ \t]*\r?\n", starts=">>>")
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one recipient and what is for it."""
     start = source.text.index(">>>", found.start())

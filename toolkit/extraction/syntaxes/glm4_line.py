@@ -1,7 +1,7 @@
 r"""Read a line with a tool's name and its arguments below: GLM-4-9B, ChatGLM3.
 
 >>> from toolkit.extraction import extract
->>> extract('f\\n{"a": 1}', tools=[{"name": "f"}]).calls[0].syntax
+>>> extract('f\n{"a": 1}', tools=[{"name": "f"}]).calls[0].syntax
 'glm4_line'
 """
 

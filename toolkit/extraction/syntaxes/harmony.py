@@ -15,7 +15,7 @@ from toolkit.extraction.resolve import clean
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
-_HEADER = re.compile(r"(?:<\|start\|>[^<]{0,200})?(?:<\|(?:channel|constrain)\|>[^<]{0,200})*<\|message\|>")
+_HEADER = re.compile(r"(?:<\|start\|>[^<]{0,200})?(?:<\|(?:channel|constrain)\|>[^<]{0,200}){0,6}<\|message\|>")
 _RECIPIENT = re.compile(r"\bto=([\w.\-:/]+)")
 _RECIPIENT_BEFORE = re.compile(r"(?:assistant|functions)?\s*to=[\w.\-:/]+\s*$")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")

@@ -59,8 +59,7 @@ def _drafts(source: Source, start: int, read: PythonRead, label: str) -> Reading
     """Return drafts of the calls that were read; documentation of a signature is turned down."""
     drafts = [python_draft(call, label, read.closed) for call in read.calls]
     for place, call in enumerate(read.calls):
-        tool = source.tools.resolve(call.name).tool
-        if tool is not None and is_signature(call.sources, call.keywords, len(call.positional), tool):
+        if is_signature(call.sources, call.keywords, len(call.positional)):
             drafts[place] = replace(drafts[place], doubtful="signature")
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], read.end))

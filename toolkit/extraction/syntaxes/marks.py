@@ -49,7 +49,7 @@ def read_bracket(source: Source, found: re.Match[str]) -> Reading | None:
     return _thought(source, found)
 
 
-@syntax("thoughts_phrase", opener=r"\n[ \t]*(?:\*\*)?Here is my thought process:")
+@syntax("thoughts_phrase", opener=r"\n[ \t]*(?:\*\*)?Here is my thought process:", starts="Here")
 def read_phrase(source: Source, found: re.Match[str]) -> Reading | None:
     """Read Granite's thought, between two phrases."""
     return _thought(source, found)
@@ -105,6 +105,7 @@ def read_bracket_echo(source: Source, found: re.Match[str]) -> Reading | None:
     "echoes_react",
     opener=r"\n[ \t]*[*_]{0,2}(?:Observation|Tool (?:result|output|response)|Function result)"
     r"(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:",
+    starts="Observation Tool Function",
 )
 def read_observation(source: Source, found: re.Match[str]) -> Reading | None:
     """Skip an observation up to the next label or blank line; its text stays."""
@@ -113,13 +114,21 @@ def read_observation(source: Source, found: re.Match[str]) -> Reading | None:
     return Reading(end, text=source.text[found.start() : end])
 
 
-@syntax("final_answer", opener=r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Final Answer|FINAL ANSWER)[*_]{0,2}[ \t]*:[*_]{0,2}")
+@syntax(
+    "final_answer",
+    opener=r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Final Answer|FINAL ANSWER)[*_]{0,2}[ \t]*:[*_]{0,2}",
+    starts="Final FINAL",
+)
 def read_final(source: Source, found: re.Match[str]) -> Reading | None:
     """Take the rest as the answer to the user."""
     return Reading(source.limit, text=source.text[found.end() : source.limit], final=True)
 
 
-@syntax("thoughts_react", opener=r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?Thought(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:[*_]{0,2}")
+@syntax(
+    "thoughts_react",
+    opener=r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?Thought(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:[*_]{0,2}",
+    starts="Thought",
+)
 def read_react_thought(source: Source, found: re.Match[str]) -> Reading | None:
     """Read a ReAct thought, if an action or an answer follows it."""
     label = source.find(_AFTER_THOUGHT, found.end())
@@ -150,7 +159,11 @@ def read_turn(source: Source, found: re.Match[str]) -> Reading | None:
     return Reading(source.limit, final=True)
 
 
-@syntax("invented_turns_line", opener=r"\n(?:###[ \t]*)?(?:User|Human|USER|HUMAN|Instruction)[ \t]*:")
+@syntax(
+    "invented_turns_line",
+    opener=r"\n(?:###[ \t]*)?(?:User|Human|USER|HUMAN|Instruction)[ \t]*:",
+    starts="User Human USER HUMAN Instruction",
+)
 def read_turn_line(source: Source, found: re.Match[str]) -> Reading | None:
     """Read no calls where a transcript goes on with the user's turn; its text stays."""
     return Reading(source.limit, text=source.text[found.start() : source.limit], final=True)

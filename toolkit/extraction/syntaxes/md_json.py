@@ -1,9 +1,9 @@
 r"""Read calls in a fence of their own, as JSON, Python, YAML or any marked syntax; other fences are code and skipped.
 
 >>> from toolkit.extraction import extract
->>> extract('Sure:\\n```json\\n{"name": "f", "arguments": {"a": 1}}\\n```', tools=[{"name": "f"}]).calls[0].syntax
+>>> extract('Sure:\n```json\n{"name": "f", "arguments": {"a": 1}}\n```', tools=[{"name": "f"}]).calls[0].syntax
 'md_json'
->>> extract('```python\\nimport f\\nf.f(a=1)\\n```', tools=[{"name": "f"}]).status
+>>> extract('```python\nimport f\nf.f(a=1)\n```', tools=[{"name": "f"}]).status
 'abstained'
 """
 

@@ -1,7 +1,7 @@
 r"""Read `✿FUNCTION✿: NAME` and `✿ARGS✿: {…}`: Qwen 1.5 and 2 under Qwen-Agent.
 
 >>> from toolkit.extraction import extract
->>> extract('✿FUNCTION✿: f\\n✿ARGS✿: {"a": 1}').calls[0].arguments
+>>> extract('✿FUNCTION✿: f\n✿ARGS✿: {"a": 1}').calls[0].arguments
 {'a': 1}
 """
 

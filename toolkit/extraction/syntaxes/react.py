@@ -3,7 +3,7 @@ r"""Read `Action: NAME` and `Action Input: …`, or `Action:` and JSON: ReAct, s
 Only the first action counts: what follows it, an observation above all, is invented.
 
 >>> from toolkit.extraction import extract
->>> extract('Thought: I look.\\nAction: f\\nAction Input: {"a": 1}\\nObservation: 2').calls[0].arguments
+>>> extract('Thought: I look.\nAction: f\nAction Input: {"a": 1}\nObservation: 2').calls[0].arguments
 {'a': 1}
 """
 
@@ -35,6 +35,7 @@ _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
     "react",
     opener=rf"\n{_DRESS}(?:Action|ACTION)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
     labels=("action_json", "smolagents_action", "command_r"),
+    starts="Action ACTION",
 )
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one action."""

@@ -1,7 +1,7 @@
 r"""Read a line `TOOL_CALL: NAME {…}`: the airgap prompt and its relatives.
 
 >>> from toolkit.extraction import extract
->>> [call.arguments for call in extract('I look.\\nTOOL_CALL: f {"a": {"b": 1}}\\nTOOL_CALL: g').calls]
+>>> [call.arguments for call in extract('I look.\nTOOL_CALL: f {"a": {"b": 1}}\nTOOL_CALL: g').calls]
 [{'a': {'b': 1}}, {}]
 """
 
@@ -26,6 +26,7 @@ _LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
     opener=r"\n[ \t]*(?:[*_`]{1,3}|[-*•][ \t]|\d+[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?"
     r"[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}",
     labels=("airgap",),
+    starts="tool Tool TOOL call Call CALL function Function FUNCTION",
 )
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read the name and, if there are any, the arguments."""

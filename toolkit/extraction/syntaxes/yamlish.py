@@ -1,7 +1,7 @@
 r"""Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls.
 
 >>> from toolkit.extraction import extract
->>> extract("tool: f\\narguments:\\n  a: 1\\n  b: x y", tools=[{"name": "f"}]).calls[0].arguments
+>>> extract("tool: f\narguments:\n  a: 1\n  b: x y", tools=[{"name": "f"}]).calls[0].arguments
 {'a': 1, 'b': 'x y'}
 """
 
@@ -32,6 +32,7 @@ _COMMENT = re.compile(r"\s+#[^\"'\n]*$")
     "yamlish",
     opener=r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
     r"[ \t]*:[ \t]*(?=[\w`\"'])",
+    starts="tool Tool name Name function Function action Action",
 )
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one call that begins at the start of a line."""
