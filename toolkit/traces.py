@@ -245,6 +245,7 @@ class _Table:
         self.lines: list[dict[str, Any]] = []
         self._numbers: dict[int, int] = {}
         self._kept: list[ChatMessage] = []  # keeps ids from being used again
+        self._same: dict[str, int] = {}  # text -> number; prompts are rendered anew each turn
 
     def numbers(self, messages: Sequence[ChatMessage]) -> list[int]:
         return [self._number(message) for message in messages]
@@ -252,9 +253,12 @@ class _Table:
     def _number(self, message: ChatMessage) -> int:
         found = self._numbers.get(id(message))
         if found is None:
-            found = self._numbers[id(message)] = len(self.lines)
+            line = message.to_dict()
+            text = json.dumps(line, ensure_ascii=False, default=str)
+            found = self._numbers[id(message)] = self._same.setdefault(text, len(self.lines))
             self._kept.append(message)
-            self.lines.append(message.to_dict())
+            if found == len(self.lines):
+                self.lines.append(line)
         return found
 
 

@@ -14,8 +14,8 @@ import toolkit as tk
 from toolkit.errors import ConfigError, LimitError, ModelError, UpdateError
 
 
-def call(name="add", id="c1", **arguments):
-    return tk.ToolCall(name, arguments, id)
+def call(name="add", cid="c1", **arguments):
+    return tk.ToolCall(name, arguments, cid)
 
 
 def both(*calls):
@@ -114,7 +114,7 @@ def test_model_calls_are_limited_and_nothing_is_lost(add):
 
 
 def lambda_turns(add):
-    return [call(x=n, y=n, id=f"c{n}") for n in range(9)]
+    return [call(x=n, y=n, cid=f"c{n}") for n in range(9)]
 
 
 def test_tokens_and_seconds_are_limited(add):
@@ -134,7 +134,7 @@ def test_a_model_that_repeats_itself_is_stopped(add):
 def test_polling_with_changing_results_is_no_repetition():
     left = iter(range(9))
     poll = tk.Tool("poll", "", {"type": "object"}, lambda: next(left))
-    model = tk.ScriptedModel([*[call("poll", id=f"c{n}") for n in range(6)], "done"])
+    model = tk.ScriptedModel([*[call("poll", cid=f"c{n}") for n in range(6)], "done"])
     assert tk.Agent(model, [poll], max_repeats=3).run("go").text == "done"
 
 
@@ -169,14 +169,14 @@ def test_another_tool_than_the_demanded_one_is_refused(add, boom):
 
 
 def test_no_parallel_runs_one_call_a_turn(add):
-    model = tk.ScriptedModel([both(call(x=1, y=1, id="a"), call(x=2, y=2, id="b")), "done"])
+    model = tk.ScriptedModel([both(call(x=1, y=1, cid="a"), call(x=2, y=2, cid="b")), "done"])
     trace = tk.Agent(model, [add], tool_choice="no-parallel").run("go")
     assert sorted(error for _, error in results(trace)) == [False, True]
 
 
 # ------------------------------------------------------------------ tools
 def test_a_tool_error_is_a_result_and_its_sibling_is_kept(add, boom):
-    model = tk.ScriptedModel([both(call("boom", id="a"), call(x=1, y=2, id="b")), "done"])
+    model = tk.ScriptedModel([both(call("boom", cid="a"), call(x=1, y=2, cid="b")), "done"])
     trace = tk.Agent(model, [add, boom]).run("go")
     assert [error for _, error in results(trace)] == [True, False]
     assert "ValueError: kaput" in trace.tool_results[0].result
@@ -201,7 +201,8 @@ def test_a_hidden_tool_does_not_run_unless_allowed(add):
     lines = [call(x=1, y=2), "done"]
     refused = tk.Agent(tk.ScriptedModel(lines), [add], middleware=[hide]).run("go")
     allowed = tk.Agent(tk.ScriptedModel(lines), [add], middleware=[hide], hidden_tools="allow").run("go")
-    assert results(refused)[0][1] and results(allowed) == [("3", False)]
+    assert results(refused)[0][1]
+    assert results(allowed) == [("3", False)]
 
 
 def test_arguments_are_coerced_without_loss_and_the_turn_keeps_its_own(add):
@@ -218,7 +219,7 @@ def test_parallel_calls_run_at_once_and_keep_their_order():
         {"type": "object", "properties": {"who": {"type": "string"}}},
         lambda who: (gate.wait(), who)[1],
     )
-    model = tk.ScriptedModel([both(call("meet", who="a", id="1"), call("meet", who="b", id="2")), "done"])
+    model = tk.ScriptedModel([both(call("meet", who="a", cid="1"), call("meet", who="b", cid="2")), "done"])
     assert results(tk.Agent(model, [meet]).run("go")) == [("a", False), ("b", False)]
 
 
@@ -233,7 +234,7 @@ def test_parallel_can_be_switched_off():
         return "ok"
 
     tool = tk.Tool("slow", "", {"type": "object"}, slow)
-    model = tk.ScriptedModel([both(*(call("slow", id=str(n)) for n in range(3))), "done"])
+    model = tk.ScriptedModel([both(*(call("slow", cid=str(n)) for n in range(3))), "done"])
     tk.Agent(model, [tool], parallel=False).run("go")
     assert max(most) == 1
 
@@ -241,7 +242,7 @@ def test_parallel_can_be_switched_off():
 def test_dedupe_runs_identical_calls_once():
     ran = []
     tool = tk.Tool("once", "", {"type": "object"}, lambda: ran.append(1) or len(ran))
-    line = both(call("once", id="a"), call("once", id="b"))
+    line = both(call("once", cid="a"), call("once", cid="b"))
     trace = tk.Agent(tk.ScriptedModel([line, "done"]), [tool], dedupe=True).run("go")
     assert results(trace) == [("1", False), ("1", False)]
     assert [result.origin.id for result in trace.tool_results] == ["a", "b"]
@@ -350,7 +351,7 @@ def test_arun_with_an_async_tool():
         await asyncio.sleep(0)
         return x + 1
 
-    agent = tk.Agent(tk.ScriptedModel([both(call("later", x=1, id="a"), call("later", x=2, id="b")), "ok"]), [later])
+    agent = tk.Agent(tk.ScriptedModel([both(call("later", x=1, cid="a"), call("later", x=2, cid="b")), "ok"]), [later])
     assert results(asyncio.run(agent.arun("go"))) == [("2", False), ("3", False)]
 
 

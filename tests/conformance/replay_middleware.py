@@ -43,7 +43,7 @@ def line(scenario: dict[str, Any], verdict: Verdict) -> str:
 
 def show(scenario: dict[str, Any]) -> None:
     """Print both sides of a scenario."""
-    print("  theirs:", json.dumps(scenario["observed"], ensure_ascii=False)[:3000])
+    print("  theirs:", json.dumps(scenario.get("observed"), ensure_ascii=False)[:3000])
     if scenario.get("kind") != "probe":
         print("  ours:  ", json.dumps(play(scenario), ensure_ascii=False)[:3000])
 

@@ -198,4 +198,6 @@ def as_message(reading: Reading, name: str | None, known: str) -> ChatMessage:
     if reading.invalid:
         meta["invalid_calls"] = list(reading.invalid)
     text = reading.text if reading.text or not reading.calls else None
-    return ChatMessage.from_assistant(text, meta, name, reading.calls)
+    # the history holds bare calls; their provenance is in the trace
+    calls = [c if type(c) is ToolCall else ToolCall(c.tool_name, c.arguments, c.id) for c in reading.calls]
+    return ChatMessage.from_assistant(text, meta, name, calls)

@@ -35,7 +35,7 @@ def _octets(text: str) -> bool:
 
 _SHAPES: dict[str, tuple[re.Pattern[str], Callable[[str], bool] | None]] = {
     "email": (re.compile(r"\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b"), None),
-    "credit_card": (re.compile(r"\b(?:\d[ -]?){12,18}\d\b"), _luhn),
+    "credit_card": (re.compile(r"\b(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -]?)\d{6}\2\d{5})\b"), _luhn),
     "ip": (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"), _octets),
     "mac_address": (re.compile(r"\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b"), None),
     "url": (re.compile(r"\bhttps?://[^\s<>\"'{}|\\^`\[\]]+|\bwww\.[\w-]+(?:\.[\w-]+)+[^\s<>\"']*"), None),

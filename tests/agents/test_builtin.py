@@ -1,0 +1,367 @@
+"""Ready middleware, each in a run."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+
+import pytest
+
+import toolkit as tk
+from toolkit.agents import builtin
+from toolkit.agents.builtin import (
+    ContextEditing,
+    FewShot,
+    FormatRepair,
+    HumanApproval,
+    ModelCallLimit,
+    ModelFallback,
+    ModelRetry,
+    PIIFoundError,
+    PIIRedaction,
+    Planning,
+    Summarization,
+    ToolCallLimit,
+    ToolEmulation,
+    ToolErrors,
+    ToolRetry,
+    ToolSelection,
+)
+from toolkit.agents.builtin.human_approval import ApprovalBox, Decision, read_decision
+from toolkit.agents.builtin.retry import Backoff
+from toolkit.errors import ConfigError, LimitError
+
+
+def call(name="add", cid="c1", **arguments):
+    return tk.ToolCall(name, arguments, cid)
+
+
+def agent(lines, middleware, tools=(), **more):
+    return tk.Agent(tk.ScriptedModel(lines), tools, middleware=[middleware], **more)
+
+
+def both_ways(make):
+    """Run sync and async; the answers must agree."""
+    one, two = make().run("go"), asyncio.run(make().arun("go"))
+    said = [
+        [(m.role, m.text, [(r.result, r.error) for r in m.tool_call_results]) for m in t.messages] for t in (one, two)
+    ]
+    assert said[0] == said[1]
+    return one
+
+
+def test_every_name_is_there_and_documented_with_an_example():
+    for name in builtin.__all__:
+        made = getattr(builtin, name)
+        home = importlib.import_module(made.__module__)
+        assert home.__doc__
+        assert ">>>" in made.__doc__ or issubclass(made, Exception)
+
+
+# ------------------------------------------------------------------ retry and fallback
+def test_model_retry_asks_again():
+    lines = [RuntimeError("1"), RuntimeError("2"), "up"]
+    assert both_ways(lambda: agent(lines, ModelRetry(2, initial_delay=0))).text == "up"
+
+
+def test_model_retry_ends_with_words_or_raises():
+    said = both_ways(lambda: agent([RuntimeError("down")] * 2, ModelRetry(1, initial_delay=0))).text
+    assert said == "The model could not be asked: RuntimeError: down (2 tries)."
+    with pytest.raises(RuntimeError):
+        agent([RuntimeError("down")], ModelRetry(0, on_failure="error")).run("go")
+    with pytest.raises(RuntimeError):
+        agent([RuntimeError("down"), "up"], ModelRetry(2, retry_on=ValueError, on_failure="error")).run("go")
+    assert agent([RuntimeError("x")], ModelRetry(0, on_failure=lambda e: f"sorry: {e}")).run("go").text == "sorry: x"
+
+
+def test_waits_grow_and_are_capped():
+    assert list(Backoff(4, 1, 2, 3, jitter=False).delays()) == [1, 2, 3, 3]
+    assert all(0.75 <= wait <= 1.25 for wait in Backoff(1, 1).delays())
+    with pytest.raises(ConfigError, match="max_retries"):
+        Backoff(-1)
+
+
+def test_tool_retry_runs_again_only_what_it_is_for(boom):
+    def go(**more):
+        return both_ways(lambda: agent([call("boom"), "done"], ToolRetry(2, initial_delay=0, **more), [boom]))
+
+    assert go().tool_results[0].result == 'Tool "boom" failed 3 times: ValueError: kaput.'
+    assert "3 times" not in go(tools=["other"]).tool_results[0].result
+    assert go(on_failure=lambda e: "own words").tool_results[0].result == "own words"
+    with pytest.raises(ValueError, match="kaput"):
+        agent([call("boom")], ToolRetry(1, initial_delay=0, on_failure="error"), [boom], on_tool_error="raise").run(
+            "go"
+        )
+
+
+def test_fallback_asks_in_turn_and_the_last_error_goes_on():
+    def make():
+        spares = [tk.ScriptedModel([ValueError("2")]), tk.ScriptedModel(["third"])]
+        return agent([RuntimeError("1")], ModelFallback(*spares))
+
+    assert both_ways(make).text == "third"
+    with pytest.raises(ValueError, match="2"):
+        agent([RuntimeError("1")], ModelFallback(tk.ScriptedModel([ValueError("2")]))).run("go")
+    with pytest.raises(ConfigError):
+        ModelFallback()
+
+
+def test_tool_errors_words_what_it_knows(boom):
+    known = ToolErrors(lambda error, request: f"{request.tool_call.name}: no" if "kaput" in str(error) else None)
+    trace = both_ways(lambda: agent([call("boom"), "done"], known, [boom]))
+    assert trace.tool_results[0].result == "boom: no"
+    other = ToolErrors(lambda error, request: None)
+    assert "kaput" in agent([call("boom"), "done"], other, [boom]).run("go").tool_results[0].result
+    with pytest.raises(ConfigError):
+        ToolErrors("text")
+
+
+# ------------------------------------------------------------------ limits
+def test_model_call_limit_ends_or_raises(add):
+    lines = [call(x=1, y=2), "never"]
+    trace = both_ways(lambda: agent(lines, ModelCallLimit(run_limit=1), [add]))
+    assert trace.text.startswith("Stopped")
+    assert trace.stop_reason == "jump"
+    with pytest.raises(LimitError, match="all 1 model calls"):
+        agent(lines, ModelCallLimit(run_limit=1, exit_behavior="error"), [add]).run("go")
+    with pytest.raises(ConfigError):
+        ModelCallLimit()
+
+
+def test_a_threads_count_goes_on_where_the_trace_is_handed_on():
+    one = agent(["a", "b", "c"], ModelCallLimit(thread_limit=2))
+    trace = one.run("go")
+    for _ in range(2):
+        trace = one.run(trace)
+    assert trace.text.startswith("Stopped")
+    assert trace.state["thread_model_calls"] == 2
+
+
+@pytest.mark.parametrize(("exit_behavior", "errors"), [("continue", [False, True]), ("end", [True, True])])
+def test_tool_call_limit(add, exit_behavior, errors):
+    line = tk.ChatMessage.from_assistant(tool_calls=[call(cid="a", x=1, y=2), call(cid="b", x=3, y=4)])
+    limit = {"run_limit": 1, "exit_behavior": exit_behavior}
+    trace = both_ways(lambda: agent([line, "done"], ToolCallLimit(**limit), [add]))
+    assert sorted(result.error for result in trace.tool_results) == errors
+    with pytest.raises(LimitError):
+        agent([line], ToolCallLimit(run_limit=1, exit_behavior="error"), [add]).run("go")
+
+
+def test_a_limit_for_one_tool_leaves_the_others(add, boom):
+    line = tk.ChatMessage.from_assistant(tool_calls=[call("boom", "a"), call("boom", "b"), call(cid="c", x=1, y=2)])
+    limits = [ToolCallLimit(tool_name="boom", run_limit=1), ToolCallLimit(tool_name="add", run_limit=1)]
+    trace = tk.Agent(tk.ScriptedModel([line, "done"]), [add, boom], middleware=limits).run("go")
+    assert {r.origin.id: "may not be called" in r.result for r in trace.tool_results} == {
+        "a": False,
+        "b": True,
+        "c": False,
+    }
+
+
+# ------------------------------------------------------------------ context
+@pytest.mark.parametrize("persist", [False, True])
+def test_context_editing_clears_for_the_model_or_for_good(persist):
+    read = tk.Tool("read", "", {"type": "object"}, lambda: "word " * 50)
+    model = tk.ScriptedModel([call("read", "a"), call("read", "b"), "done"])
+    edit = ContextEditing(trigger=10, keep=1, persist=persist)
+    trace = tk.Agent(model, [read], middleware=[edit]).run("go")
+    seen = [m.tool_call_result.result for m in model.requests[2]["messages"] if m.tool_call_result]
+    assert [text == "[cleared]" for text in seen] == [True, False]
+    assert (trace.tool_results[0].result == "[cleared]") is persist
+
+
+def test_context_editing_spares_tools_by_name():
+    read = tk.Tool("read", "", {"type": "object"}, lambda: "word " * 50)
+    model = tk.ScriptedModel([call("read"), "done"])
+    tk.Agent(model, [read], middleware=[ContextEditing(trigger=1, keep=0, exclude_tools=["read"])]).run("go")
+    assert model.requests[1]["messages"][-1].tool_call_result.result.startswith("word")
+
+
+def test_summarization_keeps_a_call_with_its_result(add):
+    def make():
+        writer = tk.ScriptedModel(["They added."])
+        summary = Summarization(writer, trigger=("messages", 3), keep=("messages", 1))
+        return agent([call(x=1, y=2), "done"], summary, [add])
+
+    trace = both_ways(make)
+    assert [m.role for m in trace.messages] == ["user", "assistant", "tool", "assistant"]
+    assert trace.messages[0].text == "Summary of the conversation so far:\nThey added."
+
+
+@pytest.mark.parametrize("size", [("tokens", 5), ("fraction", 0.001), [("messages", 99), ("tokens", 5)]], ids=str)
+def test_summarization_by_other_sizes(size):
+    writer = tk.ScriptedModel(["short"])
+    trace = agent(["ok"], Summarization(writer, trigger=size, keep=("tokens", 6))).run(["a long question " * 9, "b"])
+    assert trace.messages[0].text.endswith("short")
+    assert trace.events[0].source == "Summarization"
+    with pytest.raises(ConfigError):
+        Summarization(writer, trigger=("words", 3))
+
+
+# ------------------------------------------------------------------ people and privacy
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "error"),
+    [
+        ("y", "paid 9", False),
+        (True, "paid 9", False),
+        ('edit {"amount": 1}', "paid 1", False),
+        ({"amount": 2}, "paid 2", False),
+        ("respond: paid already", "paid already", False),
+        ("reject: too much", "The user does not allow this call: too much", True),
+        ("", "The user does not allow this call", True),
+        ("edit [", "The user does not allow this call: the new arguments are no JSON", True),
+        (Decision("reject", text="no"), "The user does not allow this call: no", True),
+    ],
+    ids=str,
+)
+def test_human_approval(answer, result, error):
+    trace = both_ways(lambda: agent([call("pay", amount=9), "done"], HumanApproval(ask=lambda c: answer), [pay]))
+    assert trace.tool_results[0].result.startswith(result)
+    assert trace.tool_results[0].error is error
+
+
+def test_only_marked_or_named_tools_are_asked_for():
+    def never(c):
+        raise AssertionError(c)
+
+    for gate in (HumanApproval("dangerous", never), HumanApproval(["other"], never)):
+        assert agent([call("pay", amount=9), "done"], gate, [pay]).run("go").tool_results[0].result == "paid 9"
+    risky = tk.Tool.from_function(pay, effect="dangerous")
+    gate = HumanApproval("dangerous", lambda c: "no")
+    assert agent([call("pay", amount=9), "done"], gate, [risky]).run("go").tool_results[0].error
+
+
+def test_input_is_the_default_question(monkeypatch):
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or "yes")
+    assert agent([call("pay", amount=9), "done"], HumanApproval(), [pay]).run("go").tool_results[0].result == "paid 9"
+    assert 'Run pay({"amount": 9})?' in asked[0]
+
+
+def test_the_box_waits_for_a_button():
+    async def scene():
+        box = ApprovalBox(show=False)
+        run = asyncio.ensure_future(agent([call("pay", amount=9), "done"], HumanApproval(ask=box), [pay]).arun("go"))
+        while box.widget is None:
+            await asyncio.sleep(0.01)
+        _, text, buttons = box.widget.children
+        text.value = '{"amount": 3}'
+        buttons.children[1].click()
+        return await run
+
+    assert asyncio.run(scene()).tool_results[0].result == "paid 3"
+
+
+def test_an_async_question_needs_an_async_run():
+    async def ask(c):
+        return True
+
+    with pytest.raises(ConfigError, match="arun"):
+        agent([call("pay", amount=9)], HumanApproval(ask=ask), [pay]).run("go")
+    with pytest.raises(ConfigError):
+        read_decision(Decision("perhaps"))
+
+
+SECRETS = "ann@example.org 4111-1111-1111-1111 10.1.2.3 aa:bb:cc:dd:ee:ff https://e.org/x 1234-5678-9012-3456 999.1.1.1"
+HIDDEN = {
+    "email": "ann@example.org",
+    "credit_card": "4111-1111-1111-1111",
+    "ip": "10.1.2.3",
+    "mac_address": "aa:bb:cc:dd:ee:ff",
+    "url": "https://e.org/x",
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_pii_hides_what_it_is_for_and_nothing_else(kind):
+    clean = PIIRedaction(kind).hide(SECRETS)
+    assert clean == SECRETS.replace(HIDDEN[kind], f"[REDACTED_{kind.upper()}]")
+
+
+def test_pii_strategies_and_places():
+    assert PIIRedaction("email", "mask").hide("x ann@e.org") == "x *****.org"
+    digest = PIIRedaction("email", "hash").hide("ann@e.org ann@e.org").split()
+    assert digest[0] == digest[1] != PIIRedaction("email", "hash").hide("bob@e.org")
+    with pytest.raises(PIIFoundError, match="personal data"):
+        agent(["ok"], PIIRedaction("email", "block")).run("to ann@e.org")
+    who = tk.Tool("who", "", {"type": "object"}, lambda: "ann@e.org")
+    everywhere = PIIRedaction("email", apply_to_output=True, apply_to_tool_results=True)
+    trace = both_ways(lambda: agent([call("who"), "It is ann@e.org"], everywhere, [who]))
+    assert trace.tool_results[0].result == "[REDACTED_EMAIL]"
+    assert trace.text == "It is [REDACTED_EMAIL]"
+
+
+def test_pii_of_ones_own():
+    assert PIIRedaction("badge", detector=r"B-\d+").hide("B-12 x") == "[REDACTED_BADGE] x"
+    assert PIIRedaction("first", detector=lambda text: [(0, 1)]).hide("abc") == "[REDACTED_FIRST]bc"
+    for wrong in ({"kind": "badge"}, {"kind": "email", "strategy": "burn"}):
+        with pytest.raises(ConfigError):
+            PIIRedaction(**wrong)
+
+
+# ------------------------------------------------------------------ tools and prompts
+WEATHER = [
+    tk.Tool(name, text, {"type": "object"}, lambda: "")
+    for name, text in [("mail", "Send a letter"), ("weather", "Tell the weather of a city"), ("sum", "Add numbers")]
+]
+
+
+@pytest.mark.parametrize("chooser", [None, "I would take weather, or maybe mail."], ids=["words", "model"])
+def test_tool_selection_offers_the_fitting_tools(chooser):
+    def make():
+        model = tk.ScriptedModel([chooser]) if chooser else None
+        return agent(["Rain."], ToolSelection(model, max_tools=1, always_include=["sum"]), WEATHER)
+
+    assert both_ways(make).text == "Rain."
+    made = make()
+    made.run("How is the weather in this city?")
+    assert [tool.name for tool in made.model.requests[0]["tools"]] == ["weather", "sum"]
+
+
+def test_a_chooser_that_names_nothing_hides_nothing():
+    made = agent(["x"], ToolSelection(tk.ScriptedModel(["hm"]), max_tools=2), WEATHER)
+    made.run("go")
+    assert len(made.model.requests[0]["tools"]) == 2
+
+
+def test_emulation_plays_only_its_tools(add):
+    def make():
+        return agent([call(x=1, y=2), "ok"], ToolEmulation(tk.ScriptedModel(["4"]), tools=["add"]), [add])
+
+    assert both_ways(make).tool_results[0].result == "4"
+    other = agent([call(x=1, y=2), "ok"], ToolEmulation(tk.ScriptedModel([]), tools=["sub"]), [add])
+    assert other.run("go").tool_results[0].result == "3"
+
+
+def test_planning_tells_of_its_tool_and_keeps_the_list():
+    todos = [{"content": "look", "status": "pending"}]
+    trace = both_ways(lambda: agent([call("write_todos", todos=todos), "ok"], Planning("PLAN"), system_prompt="BASE"))
+    assert trace.state["todos"] == todos
+    made = agent(["ok"], Planning("PLAN"), system_prompt="BASE")
+    made.run("go")
+    assert made.model.requests[0]["messages"][0].text == "BASE\n\nPLAN"
+
+
+def test_format_repair_keeps_only_the_repaired_reply(add):
+    good = '<tool_call>{"name": "add", "arguments": {"x": 1, "y": 2}}</tool_call>'
+    broken = tk.Reply(good[:30], finish_reason="length")
+    trace = both_ways(lambda: agent([broken, good, "3"], FormatRepair(), [add], arm="prompted"))
+    assert [m.role for m in trace.messages] == ["user", "assistant", "tool", "assistant"]
+    assert not any(result.error for result in trace.tool_results)
+
+
+def test_few_shot_shows_the_nearest_whose_tools_are_offered(add):
+    def example(text, *calls):
+        return [tk.ChatMessage.from_user(text), tk.ChatMessage.from_assistant("shown", tool_calls=calls)]
+
+    shots = [example("weather in Oslo", call("weather")), example("weather today"), example("numbers")]
+    made = agent(["ok"], FewShot(shots, k=1), [add])
+    made.run("weather in Rome")
+    assert [m.text for m in made.model.requests[0]["messages"]] == ["weather today", "shown", "weather in Rome"]
+    with pytest.raises(ConfigError, match="must start with a user"):
+        FewShot([[tk.ChatMessage.from_assistant("x")]])

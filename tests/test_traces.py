@@ -1,0 +1,141 @@
+"""Traces: JSON round trip, the file that survives kill -9, the static view."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import toolkit as tk
+from toolkit import trace_html
+from toolkit.errors import ConfigError
+
+
+def evil() -> str:
+    """Answer with HTML."""
+    return "<script>alert(1)</script>"
+
+
+def run(**more):
+    call = '<tool_call>{"name": "evil", "arguments": {}}</tool_call>'
+    model = tk.ScriptedModel([tk.Reply(f"I look. {call}", prompt_tokens=9, completion_tokens=4), "<b>done</b>"])
+    return tk.Agent(model, [evil], arm="prompted", name="<i>bot</i>").run("What is <this>?", **more)
+
+
+def test_json_round_trip_keeps_everything():
+    trace = run()
+    again = tk.Trace.from_json(trace.to_json())
+    assert again.to_json() == trace.to_json()
+    assert again.messages == trace.messages
+    assert again._repr_html_() == trace._repr_html_()
+    assert (again.prompt_tokens, again.completion_tokens) == (9, 4)
+
+
+def test_messages_are_stored_once():
+    data = run().to_dict()
+    sent = sum(len(event["data"]["messages"]) for event in data["events"] if event["kind"] == "model_call")
+    assert sent == 6  # system and user, then both again with the turn and its result
+    assert len(data["table"]) == 7  # four that were sent, three more of the history; the user turn is both
+
+
+def test_the_trace_holds_exact_prompt_reply_and_spans():
+    call, reply = run().events[:2]
+    assert call.data["messages"][0].role == "system"
+    assert call.data["arm"] == "prompted"
+    assert reply.data["reply"].text.startswith("I look.")
+    (read,) = reply.data["extraction"].calls
+    assert reply.data["reply"].text[read.span[0] : read.span[1]].startswith("<tool_call>")
+
+
+def test_the_view_is_static_escaped_and_folded():
+    html = run()._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "&lt;i&gt;bot" in html
+    assert html.count("<details") >= 3
+    assert "<mark" in html
+    assert "open" not in re.findall(r"<details[^>]*>", html)[0]
+    assert "style=" in html
+    assert "class=" not in html
+
+
+def test_the_view_has_a_size_limit(monkeypatch):
+    monkeypatch.setattr(trace_html, "MOST_HTML", 3_000)
+    trace = run()
+    assert "more steps" in trace._repr_html_()
+    assert len(trace._repr_html_()) < 6_000
+
+
+def test_long_texts_are_cut():
+    assert "characters more" in trace_html._cut("x" * 10_000)
+
+
+def test_a_failed_run_shows_its_error():
+    with pytest.raises(RuntimeError) as caught:
+        tk.Agent(tk.ScriptedModel([RuntimeError("<down>")])).run("go")
+    html = caught.value.trace._repr_html_()
+    assert "RuntimeError: &lt;down&gt;" in html
+    assert "no reply" in html
+
+
+def test_a_file_is_written_as_the_run_goes(tmp_path):
+    path = tmp_path / "runs" / "trace.jsonl"
+    trace = run(trace_file=path)
+    loaded = tk.Trace.load(path)
+    assert loaded.to_dict()["events"][0]["kind"] == "model_call"
+    assert loaded.messages == trace.messages
+    assert loaded.stop_reason == "done"
+
+
+def test_several_runs_share_a_file(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    first, second = run(trace_file=path), run(trace_file=path)
+    assert tk.Trace.load(path).id == second.id
+    assert tk.Trace.load(path, 0).id == first.id
+    with pytest.raises(ConfigError, match="holds 2 runs"):
+        tk.Trace.load(path, 5)
+
+
+KILLED = """
+    import os, signal, sys
+    import toolkit as tk
+
+    def stuck() -> str:
+        '''Never come back.'''
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    model = tk.ScriptedModel([tk.ToolCall("stuck", {}, "c1")])
+    tk.Agent(model, [stuck]).run("go", trace_file=sys.argv[1])
+"""
+
+
+def test_a_run_killed_in_a_tool_call_leaves_a_readable_trace(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    trace = tk.Trace.load(path)
+    assert trace.stop_reason == "unfinished"
+    assert [event.kind for event in trace.events] == ["model_call", "model_reply", "tool_call"]
+    assert trace.messages[0].text == "go"
+    assert "no result" in trace._repr_html_()
+
+
+def test_half_a_line_is_no_obstacle(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    run(trace_file=path)
+    text = path.read_text()
+    path.write_text(text[:-40])
+    assert tk.Trace.load(path).stop_reason == "unfinished"
+    run(trace_file=path)  # appended after the torn line
+    assert tk.Trace.load(path).stop_reason == "done"
+
+
+def test_no_file_and_no_trace_are_user_errors(tmp_path):
+    with pytest.raises(ConfigError, match="no trace file"):
+        tk.Trace.load(tmp_path / "none")
+    with pytest.raises(ConfigError, match="no trace of version"):
+        tk.Trace.from_dict({"version": 99})
