@@ -139,11 +139,19 @@ def test_redirect_to_another_host_is_not_followed(echo: Any, other_host: Any) ->
     assert other_host.seen == []
 
 
-@pytest.mark.parametrize("target", ["//localhost/x", "https://127.0.0.1/", "file:///etc/passwd", "http://u@evil.test/"])
+@pytest.mark.parametrize(
+    "target",
+    ["//localhost/x", "https://127.0.0.1/", "file:///etc/passwd", "http://u@evil.test/"],
+)
 def test_redirect_elsewhere(echo: Any, target: str) -> None:
     echo.says("", 307, Location=target)
     with pytest.raises(ToolInvocationError, match="redirects to another place"):
         get(echo.url)
+
+
+def test_redirect_to_no_address(raw: Any) -> None:
+    with pytest.raises(ToolInvocationError, match="redirects to another place"):
+        get(raw([b"HTTP/1.1 302 Found\r\nLocation: http://localhost:99999/\r\nContent-Length: 0\r\n\r\n"]))
 
 
 def test_redirects_are_bounded(echo: Any) -> None:

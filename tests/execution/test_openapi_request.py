@@ -318,6 +318,8 @@ def test_servers(spec: dict[str, Any], location: str, url: str) -> None:  # B-W1
         ("https://u:p@x", "without user"),
         ("https://x?a=1", "query"),
         ("https://{r}.x", "no default for 'r'"),
+        ("https://x:99999", "is no URL"),
+        ("https://[x", "is no URL"),
     ],
 )
 def test_unusable_servers(url: str, match: str) -> None:

@@ -69,6 +69,14 @@ def test_url_that_answers_no_document(echo: Any) -> None:
         load_spec(f"{echo.url}/a.json")
 
 
+def test_address_may_hold_credentials_that_no_error_shows(echo: Any) -> None:
+    echo.says("gone", 404)
+    for url in (f"{echo.url}/a?token=s3cret", "http://u:s3cret@127.0.0.1:9/a?token=s3cret", "http://[s3cret"):
+        with pytest.raises(ConfigError) as caught:
+            load_spec(url)
+        assert "s3cret" not in str(caught.value)
+
+
 def test_url_that_does_not_answer() -> None:
     with pytest.raises(ConfigError, match="Cannot read"):
         load_spec("http://127.0.0.1:9/a.json")

@@ -93,7 +93,10 @@ def _no_downgrade(here: str, there: str) -> bool:
 
 
 def _same_origin(here: str, there: str) -> bool:
-    return origin(here) == origin(there)
+    try:
+        return origin(here) == origin(there)
+    except ValueError:  # no such port, say
+        return False
 
 
 def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, str], bool] = _same_origin) -> Answer:
@@ -115,7 +118,7 @@ def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, st
             return answer
         if not may_follow(request.url, target):
             raise ToolInvocationError(
-                f"{place(request.url)} redirects to another place, {urlsplit(target).hostname!r}, and is not followed."
+                f"{place(request.url)} redirects to another place, {place(target)!r}, and is not followed."
             )
         request = _redirected(request, answer.status, target)
     raise ToolInvocationError(f"{place(request.url)} redirects more than {_MAX_REDIRECTS} times.")

@@ -82,8 +82,13 @@ def server_url(operation: Operation, location: str = "", server: str | None = No
     Raises:
         ConfigError: it is no absolute http(s) URL.
     """
-    url = server or urljoin(location, _filled(operation.servers[0] if operation.servers else {"url": "/"}))
-    parts = urlsplit(url)
+    named = server or _filled(operation.servers[0] if operation.servers else {"url": "/"})
+    try:
+        url = urljoin(location, named)
+        parts = urlsplit(url)
+        origin(url)
+    except ValueError as error:
+        raise ConfigError(f"Server {named!r} of operation {operation.id!r} is no URL: {error}.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
             f"Operation {operation.id!r} has no server: {url!r} is not an http(s) URL. Give server='https://…'."

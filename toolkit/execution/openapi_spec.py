@@ -155,17 +155,18 @@ def _read_file(path: Path, max_bytes: int) -> str:
 
 def _read_url(url: str, timeout_s: float, max_bytes: int) -> tuple[str, str]:
     """Fetch a document without any credential; follow redirects, but never from https to http."""
-    from toolkit.execution.openapi_http import Limits, fetch
+    from toolkit.execution.openapi_http import Limits, fetch, place
 
     try:
         answer = fetch(url, Limits(timeout_s, max_bytes))
+        shown = place(answer.url)  # user and query of an address may be credentials
     except UserError:
         raise
     except Exception as error:
-        raise ConfigError(f"Cannot read the OpenAPI document at {url!r}: {error} Check the address.") from None
+        raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
     if answer.status != 200:
-        raise ConfigError(f"{url!r} answered {answer.status}, not an OpenAPI document. Check the address.")
-    return answer.body.decode("utf-8-sig", errors="replace"), answer.url
+        raise ConfigError(f"{shown!r} answered {answer.status}, not an OpenAPI document. Check the address.")
+    return answer.body.decode("utf-8-sig", errors="replace"), shown
 
 
 def _read_location(location: str) -> str:
