@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import ConfigError
@@ -46,6 +46,7 @@ def test_names_are_unique_and_short() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_]{1,64}", name) for name in names)
 
 
+@settings(deadline=None)  # the first example pays for imports
 @given(st.text(max_size=100))
 def test_any_name_can_be_normalised(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_]{1,64}", normalise(name))

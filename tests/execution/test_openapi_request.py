@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug import Response
 
@@ -66,6 +66,7 @@ def test_two_values_cannot_make_a_dot_segment_together() -> None:
         built("/x/{a}{b}", {"a": ".", "b": "."})
 
 
+@settings(deadline=None)  # the first example pays for imports
 @given(st.text(min_size=1, max_size=30), st.text(max_size=30))
 def test_no_value_changes_host_path_or_query(value: str, other: str) -> None:
     spec = operation("/pets/{id}/toys", parameter("q", "query"), parameter("r", "query"))
@@ -84,6 +85,7 @@ def test_no_value_changes_host_path_or_query(value: str, other: str) -> None:
     assert parse_qs(parts.query, keep_blank_values=True, separator="&") == {"q": [other], "r": ["end"]}
 
 
+@settings(deadline=None)  # the first example pays for imports
 @given(st.text(max_size=20))
 def test_what_is_sent_is_what_httpx_sends(value: str) -> None:
     spec = operation("/pets/{id}", parameter("q", "query"))

@@ -8,7 +8,7 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import ConfigError, UserError
@@ -96,6 +96,7 @@ def test_every_spelling_is_hidden(text: str) -> None:
     assert HIDDEN in hide(text, ["se/c%r t"])
 
 
+@settings(deadline=None)  # the first example pays for imports
 @given(st.text(min_size=4, max_size=20), st.text(max_size=30), st.text(max_size=30))
 def test_hidden_text_does_not_hold_the_value(value: str, before: str, after: str) -> None:
     hidden = hide(before + value + after, [value])
