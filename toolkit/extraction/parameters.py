@@ -85,12 +85,13 @@ def _cut(source: Source, pos: int, tags: Tags) -> bool:
 def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, found: Members) -> tuple[int, int] | None:
     """Return where a value ends and where reading goes on; None if it has no end."""
     text, limit = source.text, source.limit
-    pos = start
+    pos, first = start, None
     while pos < limit:
         tag = text.find("<", pos, limit)
         if tag < 0:
-            return None
+            break
         if (closer := tags.closer.match(text, tag, limit)) is not None:
+            first = first or (tag, closer.end())
             if _structure(source, closer.end(), tags):
                 return tag, closer.end()
         elif (stop := tags.stop.match(text, tag, limit)) is not None:
@@ -103,7 +104,7 @@ def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, fo
                 found.repairs.append("missing_close_tag")
                 return tag, tag
         pos = tag + 1
-    return None
+    return first
 
 
 def _ends_call(source: Source, stop: re.Match[str], tags: Tags) -> bool:

@@ -25,7 +25,7 @@ BROKEN = {
     "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given",
 }  # fmt: skip
 _FUEL, _FUEL_PER_CHARACTER = 100_000, 3
-_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*$")
+_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
 def extract(
@@ -72,8 +72,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     """Make an Extraction of a walk that is at its end."""
     taken, rejected = list(walk.taken), list(walk.rejected)
     taken = _drop_mentions(taken, rejected)
-    if source.cut:
-        taken = _drop_cut(taken, rejected, source.text)
+    taken = _drop_cut(taken, rejected, source)
     taken = _once(taken, rejected)
     native = [_native(call, source) for call in native_calls]
     calls = [one.call for one in taken]
@@ -101,11 +100,18 @@ def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return [one for one in taken if not one.in_sentence]
 
 
-def _drop_cut(taken: list[Taken], rejected: list[Rejected], text: str) -> list[Taken]:
-    """Turn down the last call if its closer is missing in a reply that was cut at its length limit."""
-    if not taken or taken[-1].closed or not _TAIL.match(text, taken[-1].call.span[1]):
+def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> list[Taken]:
+    """Turn down a last call whose closer is missing where the text ends, if the reply was cut for certain.
+
+    That is so if the server says it, or if the call lacks what it needs: a declared name, a required argument.
+    """
+    if not taken or taken[-1].closed or not _TAIL.match(source.text, taken[-1].call.span[1]):
         return taken
     call = taken[-1].call
+    tool = source.tools.tools.get(call.tool_name)
+    whole = source.tools.open or (tool is not None and all(name in call.arguments for name in tool.required))
+    if whole and not source.cut:
+        return taken
     rejected.append(Rejected(call.span, call.syntax, "truncated", "Cut before its closer.", call.tool_name))
     return taken[:-1]
 

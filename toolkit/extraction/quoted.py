@@ -133,6 +133,8 @@ def _closes(text: str, end: int, limit: int, key: bool, closers: str) -> bool:
         return True
     if after > end and _MEMBER.match(text, after, limit):
         return True
+    if text.count("\n", end, after) > 1 and text.find(text[end - 1], after, limit) < 0:
+        return True  # a paragraph of prose, and no later quote that could be the closing one
     return _STOP.match(text, after, limit) is not None or (following in ";`" and not key)
 
 

@@ -126,6 +126,8 @@ def _text_argument(value: str, tool: ToolSpec | None) -> dict[str, Any]:
     """Give bare text to the single parameter that can take it."""
     if tool is None:
         raise Refused("bad_arguments", "Bare text, and the tool is not declared.")
+    if not tool.properties:
+        return {}
     wanted = list(tool.required) if len(tool.required) == 1 else list(tool.properties)
     if len(wanted) != 1:
         raise Refused("bad_arguments", f"Bare text for a tool with {len(wanted)} parameters.")

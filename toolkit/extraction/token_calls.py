@@ -82,7 +82,8 @@ def _arguments(source: Source, start: int, pos: int, name: str, label: str, body
     if read.problem is not None:
         if source.text.startswith("<", at):  # no arguments at all
             body.end, body.problem = at, None
-            body.drafts.append(Draft(_tool_name(source, name, {}), {}, (start, at), label))
+            closed = _END.match(source.text, at, source.limit) is not None
+            body.drafts.append(Draft(_tool_name(source, name, {}), {}, (start, at), label, closed=closed))
         return
     if fence is not None and not read.closed and _FENCED_END.match(source.text, body.end, source.limit):
         body.problem = "bad_json"  # fence and end token stand, so nothing was cut: the arguments are wrong

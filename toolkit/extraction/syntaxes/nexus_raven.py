@@ -9,7 +9,7 @@ from toolkit.extraction.syntaxes import wrapper
 
 wrapper(
     "nexus_raven",
-    opener=r"\n[ \t]*Call:(?=\s*[A-Za-z_][\w.]*\()",
+    opener=r"\n[ \t]*Call:(?=\s*[A-Za-z_][\w.\-]*\()",
     closer=r"<bot_end>",
     labels=(),
 )

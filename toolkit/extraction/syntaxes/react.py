@@ -23,7 +23,7 @@ _INPUT = re.compile(
     rf"\s*{_DRESS}(?:Action[ _]?)?Input(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}[ \t]*", re.IGNORECASE
 )
 _LABEL = re.compile(
-    rf"\n{_DRESS}(?:Observation|Thought|Action|Final Answer|Answer)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:|<\||</s>"
+    rf"\n{_DRESS}(?:Observation|Thought|Action|Final Answer|Answer)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:|<\||</s>|\n[ \t]*\n"
 )
 _JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*\{|&quot;")
 _LISTED = re.compile(r"\[\s*\w+\(")

@@ -64,7 +64,7 @@ def _bare(source: Source, start: int, name: re.Match[str]) -> Reading | None:
         return None
     if not source.tools.open and not source.tools.declared(name[1]):
         return None
-    closed = name.end() < source.limit
+    closed = source.text.find("\n", name.end(), source.limit) >= 0
     return Reading(name.end(), (Draft(name[1], NOTHING, (start, name.end()), "tool_call_line", closed=closed),))
 
 
