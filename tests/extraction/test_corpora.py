@@ -1,0 +1,64 @@
+"""Every reply of the corpora is read as expected: same names, same arguments with the same JSON types, in order."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.extraction import extract
+
+CORPORA = Path(__file__).parents[1] / "corpora"
+DISPUTED = dict(re.findall(r"^`?(dev-[\w-]+)`?: (.+)$", (CORPORA / "DISPUTED.md").read_text(encoding="utf-8"), re.M))
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return isinstance(a, bool) and isinstance(b, bool) and a == b
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a == b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+def cases(name: str) -> list[Any]:
+    lines = (CORPORA / name).read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    return [
+        pytest.param(
+            case,
+            id=case["id"],
+            marks=[pytest.mark.xfail(reason=DISPUTED[case["id"]])] if case["id"] in DISPUTED else [],
+        )
+        for case in found
+    ]
+
+
+def check(case: dict[str, Any]) -> None:
+    extraction = extract(case["text"], case["tools"])
+    got = [{"name": call.tool_name, "arguments": call.arguments} for call in extraction.calls]
+    assert same(got, case["expected"]), (extraction, got, [one.reason for one in extraction.rejected])
+    assert (extraction.status == "called") == bool(case["expected"])
+    for call in extraction.calls:
+        start, end = call.span
+        assert 0 <= start < end <= len(case["text"])
+
+
+@pytest.mark.parametrize("case", cases("extraction_dev.jsonl"))
+def test_development_corpus(case: dict[str, Any]) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("case", cases("siblings.jsonl"))
+def test_siblings(case: dict[str, Any]) -> None:
+    check(case)
+
+
+def test_few_expectations_are_disputed() -> None:
+    assert len(DISPUTED) <= 4
