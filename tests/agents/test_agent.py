@@ -375,6 +375,18 @@ def test_stream_gives_events_words_and_at_last_the_trace(add):
     assert events[-1].data["trace"].text == "It is\n3."
 
 
+def test_closing_a_stream_stops_the_run(tmp_path):
+    tool = tk.Tool("t", "", {"type": "object"}, lambda: time.sleep(0.001) or str(time.perf_counter()))
+    model = tk.ScriptedModel([call("t")], cycle=True)
+    stream = tk.Agent(model, [tool], max_model_calls=None).stream("go", trace_file=tmp_path / "t.jsonl")
+    next(stream)
+    stream.close()
+    stop = time.perf_counter() + 5
+    while tk.Trace.load(tmp_path / "t.jsonl").stop_reason == "unfinished" and time.perf_counter() < stop:
+        time.sleep(0.01)
+    assert tk.Trace.load(tmp_path / "t.jsonl").stop_reason == "error"
+
+
 def test_astream_gives_the_same_events(add):
     async def collect():
         agent = tk.Agent(tk.ScriptedModel([call(x=1, y=2), "3"]), [add])

@@ -149,7 +149,8 @@ def _wrapper_jump(given: Data, theirs: Data, ours: Data) -> bool:
         return False
     if target not in JUMPS:
         return refused(ours, repr(target))
-    return target == "end" and not ours.get("error") and prefix(ours["events"][:1], theirs["events"])
+    went = [event for event in ours["events"] if ".after_agent" not in event]
+    return target == "end" and not ours.get("error") and within(went, theirs["events"])
 
 
 def undeclared_state_key(scenario: Data, theirs: Data, ours: Data) -> bool:
@@ -173,9 +174,12 @@ def command_update(given: Data) -> Data:
 def two_writers(scenario: Data, theirs: Data, ours: Data) -> bool:
     """A-W6: two writers of a plain field in one step crash there; here the last wins, the outer one."""
     error = theirs.get("error") or {}
-    if error.get("type") != "InvalidUpdateError" or ours.get("error"):
+    key = error["message"].split("'")[1] if "'" in error.get("message", "") else ""
+    if error.get("type") != "InvalidUpdateError" or not key or refused(ours):
         return False
-    key = error["message"].split("'")[1] if "'" in error["message"] else ""
+    private = any(m.get("state_fields", {}).get(key) == "private" for m in scenario.get("middlewares", []))
+    if private or ours.get("error"):  # its value cannot be seen; our run went on
+        return within(theirs["events"], ours["events"])
     wraps = [command_update(given).get(key) for _, hook, given, _ in hooks_of(scenario) if hook == "wrap_model_call"]
     tools = {t["name"]: t.get("update", {}).get(key) for t in scenario.get("tools", [])}
     called = [tools[c["name"]] for m in ours["final_messages"] for c in m.get("tool_calls", []) if tools.get(c["name"])]

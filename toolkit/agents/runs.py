@@ -64,6 +64,8 @@ def _execute(setup: Setup, chains: Chains, runtime: Runtime, request: AgentReque
         driver = SyncDriver(run, CallRunner(setup.stage, chains.wrap_tool_call, run), _token(run, send))
         driver.drive(agent_loop(run))
     except BaseException as error:
+        if isinstance(error, _Closed):
+            run.trace.listener = None  # it would only raise again
         for hook in chains.on_error:
             with _noting(run, hook):
                 hook.call(error, run.state.view(), runtime)
@@ -174,29 +176,42 @@ def _token(run: Run, send: Send | None) -> Callable[[Chunk], None] | None:
     return token
 
 
+class _Closed(BaseException):
+    """Stop a run whose stream nobody listens to any more; the next event ends it."""
+
+
 def _end(trace: Trace) -> Event:
     trace.listener = None
     return Event("end", trace.seconds, "agent", {"trace": trace})
 
 
 def stream(setup: Setup, state: State, context: Any, file: File) -> Iterator[Event]:
-    """Yield the events of a sync run, which goes on a thread of its own."""
+    """Yield the events of a sync run, which goes on a thread of its own; closing the iterator stops it."""
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    closed = threading.Event()
+
+    def send(event: Any) -> None:
+        if closed.is_set():
+            raise _Closed
+        events.put(event)
 
     def work() -> None:
         try:
-            events.put(_end(execute(setup, state, context, file, events.put)))
+            events.put(_end(execute(setup, state, context, file, send)))
         except BaseException as error:  # crosses threads as a value
             events.put(error)
 
     threading.Thread(target=work, name="toolkit-agent", daemon=True).start()
-    while True:
-        event = events.get()
-        if isinstance(event, BaseException):
-            raise event
-        yield event
-        if event.kind == "end":
-            return
+    try:
+        while True:
+            event = events.get()
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+            if event.kind == "end":
+                return
+    finally:
+        closed.set()
 
 
 async def astream(setup: Setup, state: State, context: Any, file: File) -> AsyncIterator[Event]:
