@@ -33,6 +33,15 @@ def test_a_mistake_inside_the_notebook_comes_out_as_one_message(tmp_path):
         batch.run_demo(tmp_path / "run", {"recording": str(RECORDING), "cases": "nope"})
 
 
+@pytest.mark.notebook
+def test_a_model_that_fails_every_request_still_leaves_a_report(fake_ollama, tmp_path):
+    for _ in range(8):
+        fake_ollama.fails(500, "out of memory")
+    text = batch.run_demo(tmp_path / "run", {"model": "ollama/qwen3:4b", "cases": "home", "limit": 2})
+    assert "2 server_fault" in text
+    assert "No reply was judged" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
 def test_papermill_explains_every_parameter():
     done = subprocess.run(
         [sys.executable, "-m", "papermill", "--help-notebook", str(resources.path(NOTEBOOK))],
@@ -41,3 +50,18 @@ def test_papermill_explains_every_parameter():
     for name in ("model", "recipes", "cases", "tag", "limit", "repeats", "run", "recording"):
         assert f"{name}: " in done.stdout
     assert "Unknown type" not in done.stdout
+
+
+@pytest.mark.notebook
+def test_the_demo_runs_against_an_ollama_server(fake_ollama, tmp_path):
+    call = '{"action": "set_temperature", "action_input": {"room": "bedroom", "celsius": 19}}'
+    for _ in range(8):
+        fake_ollama.says(call, prompt_eval_count=400)
+    text = batch.run_demo(tmp_path / "run", {"model": "ollama/qwen3:4b", "cases": "home", "limit": 2})
+    assert "ollama/qwen3:4b on 2 cases" in text
+    assert len(fake_ollama.requests) == 8
+    assert {request["options"]["num_ctx"] for request in fake_ollama.requests} == {4096}
+    assert sum("format" in request for request in fake_ollama.requests) == 2
+    again = batch.run_demo(tmp_path / "run", {"model": "ollama/qwen3:4b", "cases": "home", "limit": 2})
+    assert "8 of 8 replies came from the store" in again
+    assert len(fake_ollama.requests) == 8

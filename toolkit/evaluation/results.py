@@ -117,6 +117,14 @@ class Result:
         top = table.sort_values(["rate", "tokens_per_success"], ascending=[False, True]).iloc[0]
         return Best(str(top["recipe"]), Rate.of(int(top["right"]), int(top["judged"])))
 
+    def answer(self) -> str:
+        """Return one sentence: which recipe did best, on how many replies, and how sure that is."""
+        try:
+            best = self.best()
+        except ConfigError as error:
+            return str(error)
+        return f"{best.name} does best: {best.rate} of the judged replies right (95 % Wilson interval)."
+
     def plot(self) -> Any:
         """Draw rates with intervals beside outcomes; return a matplotlib Figure."""
         from toolkit.evaluation.plots import plot_result
