@@ -16,7 +16,7 @@ from typing import Any
 from toolkit.errors import ConfigError
 from toolkit.execution.openapi_spec import OpenAPISpec
 
-_MAX_INLINE = 2_000  # nodes; beyond it references are kept as $defs
+_MAX_INLINE = 800  # nodes; beyond it references are kept as $defs
 _MAX_NODES = 50_000
 _TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
 _PLAIN = ("title", "description", "default", "enum", "const", "format", "uniqueItems", "deprecated")

@@ -45,6 +45,7 @@ class OpenAPISpec:
     document: dict[str, Any]
     location: str = ""
     _documents: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _followed: dict[tuple[str, str], tuple[Any, str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def title(self) -> str:
@@ -75,6 +76,14 @@ class OpenAPISpec:
         Raises:
             ConfigError: the reference leads nowhere, in a circle, or out of bounds.
         """
+        if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
+            return node, base, ""
+        key = (base, node["$ref"])
+        if key not in self._followed:
+            self._followed[key] = self._end_of(node, base)
+        return self._followed[key]
+
+    def _end_of(self, node: Any, base: str) -> tuple[Any, str, str]:
         address, seen = "", set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
