@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.agents.requests import ModelRequest
 from toolkit.errors import ModelError
-from toolkit.messages import ChatMessage, ToolCall
+from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall
 from toolkit.models.base import Options, Reply
 from toolkit.tools import Tool
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TRIED = ("truncated", "bad_json")  # rejected beside good calls, these were meant as calls too
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made each turn, and freezing trebles the cost of making one
 class Question:
     """Hold what is sent to the model for one request.
 
@@ -68,7 +68,7 @@ AUTO = Choice()
 _CHOICES: dict[str | None, Choice] = {None: AUTO, "auto": AUTO, "no-parallel": Choice("auto", single=True)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
     """Hold what was read out of a reply.
 
@@ -200,4 +200,5 @@ def as_message(reading: Reading, name: str | None, known: str) -> ChatMessage:
     text = reading.text if reading.text or not reading.calls else None
     # the history holds bare calls; their provenance is in the trace
     calls = [c if type(c) is ToolCall else ToolCall(c.tool_name, c.arguments, c.id) for c in reading.calls]
-    return ChatMessage.from_assistant(text, meta, name, calls)
+    parts: tuple[Part, ...] = tuple(calls) if text is None else (TextContent(text), *calls)
+    return ChatMessage(ChatRole.ASSISTANT, parts, name, meta)

@@ -61,15 +61,11 @@ class SyncDriver:
         return self.run.response(reply, question, request), []
 
     def _reply(self, model: ChatModel, question: Any) -> Reply:
-        asked = {
-            "tools": question.tools,
-            "schema": question.schema,
-            "options": question.options,
-            "tool_choice": question.tool_choice,
-        }
+        tools, schema, options, choice = question.tools, question.schema, question.options, question.tool_choice
         if self.token is None:
-            return model.chat(question.messages, **asked)
-        return last_reply(_tell(model.stream(question.messages, **asked), self.token))
+            return model.chat(question.messages, tools, schema, options, tool_choice=choice)
+        chunks = model.stream(question.messages, tools=tools, schema=schema, options=options, tool_choice=choice)
+        return last_reply(_tell(chunks, self.token))
 
     def _tools(self, calls: list[ToolCall]) -> list[Outcome]:
         if len(calls) == 1 or not self.run.setup.parallel:
@@ -153,16 +149,12 @@ class AsyncDriver:
         return self.run.response(reply, question, request), []
 
     async def _reply(self, model: ChatModel, question: Any) -> Reply:
-        asked = {
-            "tools": question.tools,
-            "schema": question.schema,
-            "options": question.options,
-            "tool_choice": question.tool_choice,
-        }
+        tools, schema, options, choice = question.tools, question.schema, question.options, question.tool_choice
         if self.token is None:
-            return await model.achat(question.messages, **asked)
+            return await model.achat(question.messages, tools, schema, options, tool_choice=choice)
         reply = None
-        async for chunk in model.astream(question.messages, **asked):
+        chunks = model.astream(question.messages, tools=tools, schema=schema, options=options, tool_choice=choice)
+        async for chunk in chunks:
             if chunk.text or chunk.thinking:
                 self.token(chunk)
             reply = chunk.reply or reply

@@ -299,15 +299,17 @@ def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any]) -> None
     most = run.setup.limits.repeats
     if most is None:
         return
-    made = [(call.tool_name, call.arguments) for call in calls]
-    got = [outcome.tool_call_result if isinstance(outcome, ChatMessage) else outcome for outcome in outcomes]
-    same = run.repeated_turn is not None and made == run.repeated_turn[0] and _same_results(got, run.repeated_turn[1])
-    run.repeated = run.repeated + 1 if same else 1
-    run.repeated_turn = (made, got)
+    before, run.repeated_turn = run.repeated_turn, (calls, outcomes)
+    same = before is not None and len(calls) == len(before[0]) and all(map(_same, calls, before[0]))
+    if not same or [_said(o) for o in outcomes] != [_said(o) for o in before[1]]:
+        run.repeated = 1
+        return
+    run.repeated += 1
     if run.repeated >= most:
         names = ", ".join(call.tool_name for call in calls)
         raise LimitError(f"The model made the same call ({names}) with the same result {run.repeated} times in a row.")
 
 
-def _same_results(one: list[Any], other: list[Any]) -> bool:
-    return [getattr(r, "result", r) for r in one] == [getattr(r, "result", r) for r in other]
+def _said(outcome: Any) -> Any:
+    result = outcome.tool_call_result if isinstance(outcome, ChatMessage) else None
+    return result.result if result else outcome

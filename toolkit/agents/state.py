@@ -229,8 +229,9 @@ class RunState:
 
     def last_assistant(self) -> ChatMessage | None:
         """Return the last assistant message, or None."""
+        assistant = ChatRole.ASSISTANT  # looking up an enum member costs more than the comparison
         for message in reversed(self.messages):
-            if message._role is ChatRole.ASSISTANT:
+            if message._role is assistant:
                 return message
         return None
 
