@@ -95,6 +95,31 @@ def langchain(turns: int, layers: int) -> Go:
     return go
 
 
+def _pydantic_hooks() -> dict[str, Any]:
+    async def nothing(self, ctx):
+        return None
+
+    async def same_result(self, ctx, *, result):
+        return result
+
+    async def same_request(self, ctx, request_context):
+        return request_context
+
+    async def same_response(self, ctx, *, request_context, response):
+        return response
+
+    async def ask(self, ctx, *, request_context, handler):
+        return await handler(request_context)
+
+    async def run(self, ctx, *, call, tool_def, args, handler):
+        return await handler(args)
+
+    return {
+        "before_run": nothing, "after_run": same_result, "before_model_request": same_request,
+        "after_model_request": same_response, "wrap_model_request": ask, "wrap_tool_execute": run,
+    }  # fmt: skip
+
+
 def pydantic_ai(turns: int, layers: int) -> Go:
     from pydantic_ai import Agent
     from pydantic_ai.capabilities import AbstractCapability
@@ -108,26 +133,8 @@ def pydantic_ai(turns: int, layers: int) -> Go:
         n, place[0] = place[0], place[0] + 1
         return ModelResponse([ToolCallPart("add", {"a": n, "b": 2}, f"c{n}") if n < turns else TextPart("done")])
 
-    class Every(AbstractCapability):
-        async def before_run(self, ctx):
-            return None
-
-        async def after_run(self, ctx, *, result):
-            return result
-
-        async def before_model_request(self, ctx, request_context):
-            return request_context
-
-        async def after_model_request(self, ctx, *, request_context, response):
-            return response
-
-        async def wrap_model_request(self, ctx, *, request_context, handler):
-            return await handler(request_context)
-
-        async def wrap_tool_execute(self, ctx, *, call, tool_def, args, handler):
-            return await handler(args)
-
-    more = {"capabilities": [type(f"Every{n}", (Every,), {})() for n in range(layers)]} if layers else {}
+    made = [type(f"Every{n}", (AbstractCapability,), _pydantic_hooks())() for n in range(layers)]
+    more = {"capabilities": made} if made else {}
     agent = Agent(FunctionModel(scripted), tools=[add], **more)
     loop, limits = asyncio.new_event_loop(), UsageLimits(request_limit=None)
 

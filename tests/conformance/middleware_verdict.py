@@ -14,7 +14,8 @@ from typing import Any
 
 import jsonschema_rs
 from middleware_compare import Comparison, plain_events, scripted
-from middleware_world import NAMES, NODE_HOOKS, play, turns_for
+from middleware_ready import NAMES
+from middleware_world import NODE_HOOKS, play, turns_for
 
 Data = dict[str, Any]
 JUMPS = ("end", "model", "tools")

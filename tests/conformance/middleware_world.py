@@ -18,7 +18,6 @@ from typing import Any
 from pydantic import create_model
 
 import toolkit as tk
-from toolkit.agents import builtin
 from toolkit.agents.middleware import NODE_HOOKS
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage, StateField
 from toolkit.models.base import Chunk
@@ -129,9 +128,7 @@ class Scripted(tk.ChatModel):
             seen["tools"] = [tool.name for tool in tools]
         if tool_choice is not None:
             seen["tool_choice"] = tool_choice
-        settings = {
-            k: v for k, v in tk.Options.of(options).to_dict().items() if tk.Options().to_dict().get(k) != v
-        }
+        settings = {k: v for k, v in tk.Options.of(options).to_dict().items() if tk.Options().to_dict().get(k) != v}
         if settings:
             seen["settings"] = settings
         self.notes.model_calls.append(seen)
@@ -172,15 +169,7 @@ def tool(spec: Data, notes: Notes) -> tk.Tool:
         finally:
             notes.add(f"tool:{name}:end")
 
-    work.__annotations__ = {p: kind for p, (kind, _) in fields.items()}  # so that 1.0 becomes the int it asks for
-    work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(
-                p, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=inspect.Parameter.empty if d is ... else d
-            )
-            for p, (kind, d) in fields.items()
-        ]
-    )
+    declare(work, fields)
     made = tk.Tool(
         name,
         spec.get("description", f"{name} tool"),
@@ -190,6 +179,19 @@ def tool(spec: Data, notes: Notes) -> tk.Tool:
     )
     notes.tools[name] = made
     return made
+
+
+def declare(work: Any, fields: Data) -> None:
+    """Give a function the signature that its schema stands for, so that 1.0 becomes the int it asks for."""
+    work.__annotations__ = {p: kind for p, (kind, _) in fields.items()}
+    work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                p, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=inspect.Parameter.empty if d is ... else d
+            )
+            for p, (kind, d) in fields.items()
+        ]
+    )
 
 
 def outcome(spec: Data, given: Data) -> Any:
@@ -292,9 +294,10 @@ def wrap_hook(work: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
 
 def middleware(spec: Data, notes: Notes) -> tk.AgentMiddleware:
     from middleware_ops import model_op, tool_op
+    from middleware_ready import ready_made
 
     if "builtin" in spec:
-        return ready_made(spec, notes)
+        return ready_made(spec, notes.models)
     name, flavour = spec["name"], spec.get("flavour", "sync")
     body: Data = {}
     if spec.get("state_fields"):
@@ -312,44 +315,6 @@ def middleware(spec: Data, notes: Notes) -> tk.AgentMiddleware:
         body |= {hook: plain} if flavour in ("sync", "both") else {}
         body |= {f"a{hook}": waiting} if flavour in ("async", "both") else {}
     return type(name, (tk.AgentMiddleware,), body)()
-
-
-NAMES = {
-    "ModelRetryMiddleware": "ModelRetry",
-    "ToolRetryMiddleware": "ToolRetry",
-    "ModelFallbackMiddleware": "ModelFallback",
-    "ModelCallLimitMiddleware": "ModelCallLimit",
-    "ToolCallLimitMiddleware": "ToolCallLimit",
-    "SummarizationMiddleware": "Summarization",
-    "ContextEditingMiddleware": "ContextEditing",
-    "PIIMiddleware": "PIIRedaction",
-    "TodoListMiddleware": "Planning",
-    "LLMToolSelectorMiddleware": "ToolSelection",
-    "LLMToolEmulator": "ToolEmulation",
-}
-
-
-def ready_made(spec: Data, notes: Notes) -> tk.AgentMiddleware:
-    """Build our middleware for one of the original's, with its arguments in our words."""
-
-    def value(given: Any) -> Any:
-        if isinstance(given, str) and given.startswith("$model:"):
-            return notes.models[given[7:]]
-        if isinstance(given, dict) and "$tuple" in given:
-            return tuple(given["$tuple"])
-        return [value(item) for item in given] if isinstance(given, list) else given
-
-    options = {key: value(given) for key, given in spec.get("kwargs", {}).items()}
-    ours: Any = getattr(builtin, NAMES[spec["builtin"]])
-    if ours is builtin.ContextEditing:
-        (edit,) = options.pop("edits", [{}])
-        options |= {k: v for k, v in edit.items() if k in ("trigger", "keep", "exclude_tools", "placeholder")}
-    if ours is builtin.Planning:
-        options.pop("tool_description", None)
-    if ours in (builtin.ModelRetry, builtin.ToolRetry):
-        words = {"raise": "error", "return_message": "continue"}
-        options["on_failure"] = words.get(options.get("on_failure", "continue"), options.get("on_failure", "continue"))
-    return ours(*map(value, spec.get("args", [])), **options)
 
 
 def play(scenario: Data, **settings: Any) -> Data:
