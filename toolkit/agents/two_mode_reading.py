@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.agents.two_mode_actions import MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction
 from toolkit.agents.two_mode_turn import Reason
 from toolkit.errors import ToolArgumentsError, did_you_mean
 from toolkit.extraction import extract
+from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.models.base import Reply
 from toolkit.tools import Tool
@@ -96,7 +97,7 @@ def read_actions(reply: Reply, actions: Mapping[str, AnyAction], several: bool =
         if "missing_closers" in call.repairs and _open_brackets(found.source[slice(*call.span)]) > 1:
             return Wanted((), "truncated", "The reply was cut off inside the input of the action.")
         try:
-            value = actions[call.tool_name].checked(_input(call, actions[call.tool_name]))
+            value = actions[call.tool_name].checked(_input(call, actions[call.tool_name], found.source))
         except ToolArgumentsError as error:
             return Wanted((), "bad_arguments", str(error))
         wanted.append(WantedAction(call.tool_name, value, call.repairs))
@@ -105,21 +106,24 @@ def read_actions(reply: Reply, actions: Mapping[str, AnyAction], several: bool =
 
 
 def _as_tools(actions: Mapping[str, AnyAction]) -> list[Tool]:
-    """Return what extraction is to look for; an action that may get a bare text has a place for it."""
+    """Return what extraction is to look for."""
     return [*(_as_tool(action) for action in actions.values()), Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT)]
 
 
 def _as_tool(action: AnyAction) -> Tool:
     if isinstance(action, Action):
-        return Tool(action.name, action.description, {**_ONE_TEXT, "required": [_INPUT]})
-    return action.tool if action.tool.properties else replace(action.tool, parameters=_ONE_TEXT)
+        return Tool(action.name, action.description, _ONE_TEXT)
+    return action.tool
 
 
-def _input(call: ExtractedCall, action: AnyAction) -> Any:
+def _input(call: ExtractedCall, action: AnyAction, source: str) -> Any:
     """Return the input as written: a bare text was read as the one argument."""
+    if not isinstance(action, Action):
+        return call.arguments
     if set(call.arguments) == {_INPUT}:
         return call.arguments[_INPUT]
-    return call.arguments or (MISSING if isinstance(action, Action) else {})
+    written = source[slice(*call.span)]
+    return call.arguments if any(key in written for key in ARGUMENT_KEYS) else MISSING
 
 
 def _open_brackets(text: str) -> int:
