@@ -65,8 +65,9 @@ def test_modules_import_only_from_their_floor_or_below(path, parts):
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
-        names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])]
-        for name in names if isinstance(node, (ast.Import, ast.ImportFrom)) else []:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        for name in [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]:
             if name and name.startswith("toolkit.") and (parts[0], ".".join(name.split(".")[:2])) not in DOORS:
                 assert FLOOR[name.split(".")[1]] <= mine, f"{path.name} imports {name} from a floor above"
 

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent
 SCRIPT = """
 import toolkit as tk
 assert "site" in tk.__file__ or "unpacked" in tk.__file__, tk.__file__
-print(len(tk.load_cases("all")), *tk.list_protocols(), len(tk.load_recipes(tk.resources.path("notebooks/batch/recipes"))))
+print(len(tk.load_cases("all")), *tk.list_protocols())
+assert len(tk.load_recipes(tk.resources.path("notebooks/batch/recipes"))) == 4
 from toolkit.marketplace import Marketplace
 print(len(Marketplace().actions()))
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from toolkit import resources
 from toolkit.errors import UserError
@@ -122,7 +122,7 @@ def write_report(notebook: Path, out: Path) -> Path:
     """Turn an executed notebook into one HTML page without its code cells, and return its path."""
     from nbconvert import HTMLExporter
 
-    exporter = HTMLExporter(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
+    exporter: Any = cast("Any", HTMLExporter)(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
     page, _ = exporter.from_filename(str(notebook))
     partial = out.with_suffix(".part")
     partial.write_text(page, "utf-8")

@@ -94,7 +94,7 @@ Part = TextContent | ToolCall | ToolCallResult
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """Say one thing in a conversation; build it with `from_user`, `from_assistant`, …"""
+    """Say one thing in a conversation; build it with `from_user`, `from_assistant` and the like."""
 
     _role: ChatRole
     _content: tuple[Part, ...] = ()
