@@ -310,6 +310,8 @@ def _cut_open(source: Source, start: int, pos: int, syntax: str) -> Reading | No
 def _failed(source: Source, start: int, body: Body, syntax: str, closer: re.Pattern[str]) -> Reading:
     """Report a body that could not be read; what was complete before it is kept."""
     reason = body.problem or "bad_json"
+    if reason == "truncated" and source.find(closer, start) is not None:
+        reason = "bad_json"  # it was closed, so nothing was cut: the body is wrong
     end = source.limit if reason == "truncated" else body.end
     if reason != "truncated":
         closing = source.find(closer, body.end)

@@ -71,6 +71,9 @@ def new_source(text: str, index: ToolIndex, finish_reason: str | None) -> Source
 def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_thought: str = "never") -> Extraction:
     """Make an Extraction of a walk that is at its end."""
     taken, rejected = list(walk.taken), list(walk.rejected)
+    if calls_in_thought == "if_only" and not taken and walk.thought_last:
+        taken = walk.thought_last
+        rejected = [one for one in rejected if one.reason != "in_thinking"]
     taken = _drop_mentions(taken, rejected)
     taken = _drop_cut(taken, rejected, source)
     taken = _once(taken, rejected)

@@ -22,7 +22,7 @@ _CLOSED_BY = {
     "‘": "[’'‘]",
     "’": "[’']",
 }
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[01][0-9a-fA-F]{7}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
 _SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'", "_": "_"}
 _RAW = re.compile(r"[\x00-\x1f]")
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b]|//[^\n]*\n|/\*[^*]*\*/|#[^\n\"]*\n)*")
@@ -154,8 +154,8 @@ def _decode(raw: str, quote: Quote, repairs: list[str]) -> str:
 def _unescape(raw: str, repairs: list[str]) -> str:
     def one(found: re.Match[str]) -> str:
         code = found[1]
-        if code[0] in "ux" and len(code) > 1:
-            return chr(int(code[1:], 16))
+        if code[0] in "uUx" and len(code) > 1:
+            return chr(min(int(code[1:], 16), 0x10FFFF))
         if code in "_'":
             repairs.append("invalid_escape")
         if code in _SIMPLE:

@@ -52,6 +52,7 @@ class Walk:
         rejected: candidates that are no calls.
         text: pieces for the user.
         thinking: pieces of thought.
+        thought_last: calls in a closed thought with nothing behind it.
         stopped: nothing further is read.
     """
 
@@ -67,6 +68,7 @@ class Walk:
         self.rejected: list[Rejected] = []
         self.text: list[str] = []
         self.thinking: list[str] = []
+        self.thought_last: list[Taken] = []
         self.stopped = False
 
     def run(self) -> Walk:
@@ -228,6 +230,8 @@ class Walk:
                 return
         self.thinking.append(self.source.text[start:end].strip())
         self.rejected += [in_thinking(one.call) for one in inside.taken]
+        if inside.taken and not self.source.text[reading.end : self.source.limit].strip():
+            self.thought_last = inside.taken
 
     def take_back(self) -> None:
         """Make a thought of all that stands before a closing tag whose opening tag was in the prompt."""

@@ -1,0 +1,204 @@
+"""What `extract` reports beside the calls: status, reasons, provenance, coercion, protocols, native calls."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from toolkit.errors import ConfigError
+from toolkit.extraction import extract
+from toolkit.messages import ToolCall
+from toolkit.tools import Tool, Toolset
+
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "wind": {"type": "boolean"}},
+        "required": ["city"],
+    },
+}
+BEEP = {"name": "beep", "parameters": {"type": "object", "properties": {}}}
+TOOLS = [WEATHER, BEEP]
+OSLO = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        ("Hello.", "abstained", None),
+        ("", "abstained", None),
+        (f"<tool_call>{OSLO}</tool_call>", "called", None),
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": "Os', "truncated", "truncated"),
+        ("<tool_call>", "truncated", "truncated"),
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": Oslo or so}}</tool_call>', "broken", "bad_json"),
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": "Os</tool_call>', "broken", "bad_json"),
+        ('<tool_call>{"name": "get_weather", "arguments": [1]}</tool_call>', "broken", "bad_arguments"),
+        ('<tool_call>{"name": "get_weather", "arguments": {"days": NaN}}</tool_call>', "broken", "not_finite"),
+        ('<tool_call>{"name": null, "arguments": {}}</tool_call>', "broken", "no_name"),
+        ("<tool_call></tool_call>", "abstained", "empty"),
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": "<city>"}}</tool_call>', "abstained", "placeholder"),
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": ...}}</tool_call>', "abstained", "placeholder"),
+        (f"<think>Maybe <tool_call>{OSLO}</tool_call></think>No.", "abstained", "in_thinking"),
+        (f"Maybe <tool_call>{OSLO}</tool_call></think>No.", "abstained", "in_thinking"),
+        (f"For example, you could send {OSLO}", "abstained", "hedged"),
+        (f"> {OSLO}", "abstained", "quoted"),
+        ('{"name": "nobody", "arguments": {"a": 1}}', "abstained", "undeclared"),
+        ("You call get_weather(city, days).", "abstained", "signature"),
+        ('Action: Final Answer\nAction Input: "done"', "abstained", "no_tool_wanted"),
+    ],
+    ids=lambda value: str(value)[:40] or "empty",
+)
+def test_status_and_reason(text: str, status: str, reason: str | None) -> None:
+    found = extract(text, TOOLS)
+    assert found.status == status
+    assert reason is None or reason in {one.reason for one in found.rejected}
+
+
+@pytest.mark.parametrize(
+    ("written", "repair"),
+    [
+        ('{"name": "get_weather", "arguments": {"city": "Oslo",}}', "trailing_comma"),
+        ("{'name': 'get_weather', 'arguments': {'city': 'Oslo'}}", "single_quotes"),
+        ('{name: "get_weather", arguments: {city: "Oslo"}}', "unquoted_keys"),
+        ("{“name”: “get_weather”, “arguments”: {“city”: “Oslo”}}", "smart_quotes"),
+        ('{"name": "get_weather", "arguments": {"city": "Oslo"}', "missing_closers"),
+        ('{"name": "get_weather", "arguments": {"city": "Oslo"}}}', "extra_closers"),
+        ('{{"name": "get_weather", "arguments": {"city": "Oslo"}}}', "doubled_braces"),
+        ('{"name": "get_weather" "arguments": {"city": "Oslo"}}', "missing_comma"),
+        ('{"name": "get_weather", /* here */ "arguments": {"city": "Oslo"}}', "comments"),
+        ('{"name":\u200b "get_weather", "arguments": {"city": "Oslo"}}', "strip_bom_zw"),
+        (OSLO.replace('"', "&quot;"), "html_unescape_call"),
+        ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}', "string_arguments"),
+        ('"{\\"name\\": \\"get_weather\\", \\"arguments\\": {\\"city\\": \\"Oslo\\"}}"', "double_encoded"),
+        ('"name": "get_weather", "arguments": {"city": "Oslo"}}', "missing_open_brace"),
+        ('{"name": "GetWeather", "arguments": {"city": "Oslo"}}', "name_spelling"),
+        ('{"name": "functions.get_weather", "arguments": {"city": "Oslo"}}', "name_prefix"),
+        ('{"tool": "get_weather", "city": "Oslo"}', "flat_arguments"),
+        ("```json\n" + OSLO + "\n```", "fence_removed"),
+        ("get_weather('Oslo')", "positional_arguments"),
+    ],
+    ids=lambda value: value if value.isidentifier() else "",
+)  # fmt: skip
+def test_repairs_are_recorded(written: str, repair: str) -> None:
+    found = extract(f"<tool_call>\n{written}\n</tool_call>", TOOLS)
+    (call,) = found.calls
+    assert call.tool_name == "get_weather"
+    assert call.arguments == {"city": "Oslo"}
+    assert repair in call.repairs
+    assert call.confidence in ("repaired", "guessed")
+
+
+def test_a_strict_reading_is_exact() -> None:
+    text = f"I look.\n<tool_call>{OSLO}</tool_call>\nDone."
+    found = extract(text, TOOLS)
+    (call,) = found.calls
+    assert (call.syntax, call.repairs, call.confidence) == ("hermes", (), "exact")
+    assert text[slice(*call.span)] == f"<tool_call>{OSLO}</tool_call>"
+    assert found.text == "I look.\n\nDone."
+
+
+def test_coercion_is_recorded_and_misfits_are_noted() -> None:
+    written = '{"name": "get_weather", "arguments": {"city": 7, "days": "3", "wind": "maybe"}}'
+    (call,) = extract(f"<tool_call>{written}</tool_call>", TOOLS).calls
+    assert call.arguments == {"city": "7", "days": 3, "wind": "maybe"}
+    assert "coerced" in call.repairs
+    assert call.notes == ("/wind: 'maybe' is no boolean",)
+
+
+def test_an_undeclared_name_in_a_wrapper_is_a_call_with_closest_names() -> None:
+    (call,) = extract('<tool_call>{"name": "get_wether", "arguments": {}}</tool_call>', TOOLS).calls
+    assert call.unknown_tool
+    assert call.closest == ("get_weather",)
+
+
+def test_without_tools_any_marked_name_will_do() -> None:
+    (call,) = extract(f"<tool_call>{OSLO}</tool_call>").calls
+    assert not call.unknown_tool
+
+
+def test_one_wish_in_two_formats_is_one_call() -> None:
+    found = extract(f"```json\n{OSLO}\n```\n<tool_call>{OSLO}</tool_call>", TOOLS)
+    assert len(found.calls) == 1
+    assert found.rejected[0].reason == "duplicate"
+
+
+def test_repeats_in_one_format_are_kept_and_flagged() -> None:
+    found = extract(f"<tool_call>{OSLO}</tool_call>" * 2, TOOLS)
+    assert [call.notes for call in found.calls] == [(), ("duplicate",)]
+
+
+@pytest.mark.parametrize(("finish_reason", "calls"), [("stop", 1), (None, 1), ("length", 0)])
+def test_the_length_limit_makes_an_unclosed_call_cut(finish_reason: str | None, calls: int) -> None:
+    found = extract(f"<tool_call>{OSLO}", TOOLS, finish_reason=finish_reason)
+    assert len(found.calls) == calls
+    assert found.status == ("called" if calls else "truncated")
+
+
+def test_a_cut_call_leaves_the_one_before_it() -> None:
+    found = extract(f'<tool_call>{OSLO}</tool_call><tool_call>{{"name": "be', TOOLS)
+    assert [call.tool_name for call in found.calls] == ["get_weather"]
+    assert [one.reason for one in found.rejected] == ["truncated"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "calls"),
+    [
+        ("auto", 1),
+        ("hermes", 1),
+        ("airgap", 0),
+        ("tool_call_line", 0),
+        (SimpleNamespace(syntax="hermes", fallbacks=()), 1),
+        (SimpleNamespace(syntax="airgap", fallbacks=("hermes",)), 1),
+        (SimpleNamespace(syntax="airgap", fallbacks=()), 0),
+    ],
+    ids=str,
+)
+def test_a_protocol_reads_only_its_syntax_and_fallbacks(protocol: Any, calls: int) -> None:
+    assert len(extract(f"<tool_call>{OSLO}</tool_call>", TOOLS, protocol).calls) == calls
+
+
+def test_an_unknown_protocol_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="'hermess'.*hermes"):
+        extract("", TOOLS, "hermess")
+
+
+def test_native_calls_come_first_and_alone() -> None:
+    native = [
+        ToolCall("beep", {}, "a1"),
+        {"id": "a2", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}},
+    ]
+    found = extract(f"<tool_call>{OSLO}</tool_call>", TOOLS, native_calls=native)
+    assert [(call.tool_name, call.arguments, call.id, call.syntax) for call in found.calls] == [
+        ("beep", {}, "a1", "native"),
+        ("get_weather", {"city": "Oslo"}, "a2", "native"),
+    ]
+    assert found.rejected[0].reason == "beside_native"
+
+
+def test_calls_in_thought_if_only() -> None:
+    text = f"<think>So: <tool_call>{OSLO}</tool_call></think>"
+    assert extract(text, TOOLS).status == "abstained"
+    assert extract(text, TOOLS, calls_in_thought="if_only").status == "called"
+    assert extract(text + "No.", TOOLS, calls_in_thought="if_only").status == "abstained"
+
+
+def test_thoughts_and_text_are_split() -> None:
+    found = extract("<think>hm</think>Hello <b>you</b>.<|im_end|>", TOOLS)
+    assert (found.thinking, found.text) == ("hm", "Hello <b>you</b>.")
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [TOOLS, [Tool("get_weather", "", WEATHER["parameters"])], Toolset([Tool("get_weather", "", WEATHER["parameters"])]),
+     [{"type": "function", "function": WEATHER}]],
+    ids=["dicts", "tools", "toolset", "openai"],
+)  # fmt: skip
+def test_tools_in_any_form(tools: Any) -> None:
+    assert extract(OSLO, tools).status == "called"
+
+
+def test_none_is_an_empty_reply() -> None:
+    assert extract(None, TOOLS).status == "abstained"

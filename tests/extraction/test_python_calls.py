@@ -1,0 +1,83 @@
+"""Python-like calls are read as models write them, and nothing is evaluated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.extraction.arithmetic import arithmetic
+from toolkit.extraction.python_calls import read_calls
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("[f(a=1), g.h(b='x')]", [("f", {"a": 1}), ("g.h", {"b": "x"})]),
+        ("[f(a='it's', b=[1, (2, 3)], c={'k': None})]", [("f", {"a": "it's", "b": [1, [2, 3]], "c": {"k": None}})]),
+        ("f(a=1); g(b=true);", [("f", {"a": 1}), ("g", {"b": True})]),
+        ("f(a=1)\ng()", [("f", {"a": 1}), ("g", {})]),
+        (r"[my\_f(a\_b=1)]", [("my_f", {"a_b": 1})]),
+        ("[`f(a=1)`]", [("f", {"a": 1})]),
+        ("""['f(a="x")']""", [("f", {"a": "x"})]),
+        ("print(f(a=1))", [("f", {"a": 1})]),
+        ("x = f(a=1)", [("f", {"a": 1})]),
+        ("[f(a=1/4, b=2*3, c=lambda x: x**2)]", [("f", {"a": 0.25, "b": 6, "c": "lambda x: x**2"})]),
+        ("[f(a=new Map<String, Integer>(), b=c)]", [("f", {"a": "new Map<String, Integer>()", "b": "c"})]),
+        ('[f(a="x\ny")]', [("f", {"a": "x\ny"})]),
+        ("[f(from=1, class='b')]", [("f", {"from": 1, "class": "b"})]),
+        ("[f(a='x'", [("f", {"a": "x"})]),
+        ("[f(a=1], tail", [("f", {"a": 1})]),
+        ("[[f(a=1)], [g()]]", [("f", {"a": 1}), ("g", {})]),
+        ("[f(a: 1, b: 'x')]", [("f", {"a": 1, "b": "x"})]),
+        ("f(a=g(1))", [("f", {"a": "g(1)"})]),
+        ("f(a=__import__('os').system('x'))", [("f", {"a": "__import__('os').system('x')"})]),
+        ("f(a=r'\\d', b=b'y')", [("f", {"a": "\\d", "b": "y"})]),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_calls(text: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    assert [(call.name, call.keywords) for call in read_calls(text, 0).calls] == calls
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("[f(a='x", "truncated"), ("[f(a=1", "truncated"), ("f(a=...)", "placeholder"), ("[note]", "bad_json")],
+    ids=lambda value: value,
+)
+def test_refusals(text: str, problem: str) -> None:
+    read = read_calls(text, 0)
+    assert (read.calls, read.problem) == ([], problem)
+
+
+LITERALS: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.from_regex(r"[a-z]{1,6}", fullmatch=True), LITERALS, min_size=1, max_size=3))
+def test_what_python_writes_is_read_back(arguments: dict[str, Any]) -> None:
+    written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    read = read_calls(f"[f({written})]", 0)
+    assert [call.keywords for call in read.calls] == [arguments]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="fg()[]{}=,'\"\\ab1 \n.:;`*-+/", max_size=40))
+def test_never_raises(text: str) -> None:
+    assert 0 <= read_calls(text, 0).end <= len(text) + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1/4", 0.25), ("-(2+3)*4", -20), ("2**10", 1024), ("7//2", 3), ("1e3", 1000.0), ("x+1", None), ("9**9**9", None),
+     ("1/0", None), ("", None), ("2 3", None), ("(" * 70 + "1" + ")" * 70, None)],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_arithmetic(text: str, value: float | None) -> None:
+    assert arithmetic(text) == value
