@@ -264,19 +264,23 @@ def test_async_goes_the_same_path():
 
 
 @pytest.mark.parametrize(
-    ("text", "early"),
+    ("text", "early", "late"),
     [
-        pytest.param("Hello there.\nBye.", "Hello there.\nBye.", id="words"),
-        pytest.param("TOOL_CALL: echo {}", "", id="call"),
-        pytest.param("So:\nTOOL_CALL: echo {}", "So:\n", id="call-after-words"),
-        pytest.param('{"name": "echo"}', "", id="json"),
-        pytest.param("<think>draft</think>Hi", "", id="thought"),
-        pytest.param("Tool time", "Tool time", id="like-the-marker"),
+        pytest.param("Hello there.\nBye.", "Hello ", "there.\nBye.", id="words"),
+        pytest.param("TOOL_CALL: echo {}", "", "", id="call"),
+        pytest.param("So it is:\nTOOL_CALL: echo {}", "So it ", "is:\n", id="call-after-words"),
+        pytest.param('{"name": "echo", "arguments": {}}', "", "", id="json"),
+        pytest.param("<think>draft</think>Hi", "", "Hi", id="thought"),
+        pytest.param("Tool time", "", "Tool time", id="like-the-marker"),
     ],
 )
-def test_what_may_be_a_call_is_held_back(text, early):
+def test_what_may_be_a_call_is_held_back(text, early, late):
     shown = Shown(tk.load_protocol("airgap"), [tk.Tool("echo", "", {"type": "object"})])
-    assert "".join(shown.take(Chunk(char)) for char in text) == early
+    pieces = [shown.take(Chunk(char)) for char in text]
+    assert "".join([*pieces, shown.take(Chunk(reply=tk.Reply(text)))]).strip() == (early + late).strip()
+    assert (early + late).startswith("".join(pieces))
+    if early:
+        assert any(pieces)
 
 
 # ------------------------------------------------------------------ C-W11: examples are not run

@@ -166,7 +166,7 @@ class AirgapChat:
         if self.mode == "compat":
             yield from airgap_compat.bare_stream(self.model, spoken, options)
             return
-        steps, answer = self.steps(spoken), None
+        steps, answer, shown = self.steps(spoken), None, Shown(self._rounds.protocol, self._rounds.tools)
         while True:
             try:
                 step = steps.send(answer)
@@ -177,7 +177,6 @@ class AirgapChat:
                 answer = self.run(step)
                 yield AirgapChunk(result=answer)
                 continue
-            shown = Shown(self._rounds.protocol, self._rounds.tools)
             for piece in self.model.stream(step.messages, options=options):
                 answer = piece.reply or answer
                 if text := shown.take(piece):
@@ -192,7 +191,7 @@ class AirgapChat:
             for chunk in airgap_compat.bare_stream(self.model, spoken, options):
                 yield chunk
             return
-        steps, answer = self.steps(spoken), None
+        steps, answer, shown = self.steps(spoken), None, Shown(self._rounds.protocol, self._rounds.tools)
         while True:
             try:
                 step = steps.send(answer)
@@ -203,7 +202,6 @@ class AirgapChat:
                 answer = await self.arun(step)
                 yield AirgapChunk(result=answer)
                 continue
-            shown = Shown(self._rounds.protocol, self._rounds.tools)
             async for piece in self.model.astream(step.messages, options=options):
                 answer = piece.reply or answer
                 if text := shown.take(piece):

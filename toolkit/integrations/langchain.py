@@ -116,6 +116,7 @@ class AirgapChatOpenAI(ChatOpenAI):
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         steps, answer, options = self._steps(messages), None, self._keep(kwargs)
+        shown = Shown(self._rounds.protocol, self._rounds.tools)
         while True:
             try:
                 step = steps.send(answer)
@@ -125,7 +126,7 @@ class AirgapChatOpenAI(ChatOpenAI):
             if isinstance(step, Run):
                 answer = self._invoker.invoke(step.call)
                 continue
-            heard = _Heard(self._rounds)
+            heard = _Heard(shown)
             for piece in super()._stream(_wire(step.messages), stop=stop, **options):
                 if chunk := heard.take(piece):
                     if run_manager:
@@ -139,6 +140,7 @@ class AirgapChatOpenAI(ChatOpenAI):
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         steps, answer, options = self._steps(messages), None, self._keep(kwargs)
+        shown = Shown(self._rounds.protocol, self._rounds.tools)
         while True:
             try:
                 step = steps.send(answer)
@@ -148,7 +150,7 @@ class AirgapChatOpenAI(ChatOpenAI):
             if isinstance(step, Run):
                 answer = await self._invoker.ainvoke(step.call)
                 continue
-            heard = _Heard(self._rounds)
+            heard = _Heard(shown)
             async for piece in super()._astream(_wire(step.messages), stop=stop, **options):
                 if chunk := heard.take(piece):
                     if run_manager:
@@ -174,8 +176,8 @@ class AirgapChatOpenAI(ChatOpenAI):
 class _Heard:
     """Gather one streamed reply and pass on what may be shown of it."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self.shown = Shown(rounds.protocol, rounds.tools)
+    def __init__(self, shown: Shown) -> None:
+        self.shown = shown
         self.text, self.reason, self.tokens = "", "stop", {}  # type: tuple[str, str, dict[str, Any]]
 
     def take(self, piece: ChatGenerationChunk) -> ChatGenerationChunk | None:
