@@ -1,6 +1,6 @@
 """How much does the agent loop cost a turn, beside other libraries? All are measured in one run, turn about.
 
-    python benchmarks/agent.py [--venvs DIR] [--turns 20] [--rounds 5]
+    python benchmarks/agent.py [--venvs DIR] [--turns 20] [--rounds 3]
 
 A scripted model asks for one tool call a turn, then answers; what is left is the loop's own cost. `--middleware 3` has
 every hook in it, each doing nothing, or what comes nearest in the other library. Peers are looked for in

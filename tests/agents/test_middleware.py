@@ -156,6 +156,25 @@ def test_sync_wrappers_run_under_async_and_may_retry():
     assert (trace.text, tries, trace.tool_results[0].result) == ("bye", [1], "ok")
 
 
+def test_many_sync_layers_around_parallel_calls_do_not_wait_for_each_other():
+    class Layer(tk.AgentMiddleware):
+        def wrap_tool_call(self, request, handler):
+            return handler(request)
+
+        def wrap_model_call(self, request, handler):
+            return handler(request)
+
+    tool = tk.Tool("t", "", {"type": "object"}, lambda: "ok")
+    calls = [tk.ToolCall("t", {}, str(number)) for number in range(12)]
+    model = tk.ScriptedModel([tk.ChatMessage.from_assistant(tool_calls=calls), "bye"])
+    agent = tk.Agent(model, [tool], middleware=[Layer() for _ in range(6)])
+
+    async def limited():
+        return await asyncio.wait_for(agent.arun("go"), 10)
+
+    assert len(asyncio.run(limited()).tool_results) == 12
+
+
 def test_a_jump_without_end_is_bounded():
     """Source: langchain#40136."""
 

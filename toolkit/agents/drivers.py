@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Any
 
+from toolkit.agents.bridge import run_beside
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ExtendedModelResponse, ModelRequest, ModelResponse
@@ -191,12 +192,7 @@ def _alayer(hook: Hook, inner: Callable[[ModelRequest], Any]) -> Callable[[Model
 
         if hook.is_async:
             return settle(await hook.call(request, handler), hook, below)
-        loop = asyncio.get_running_loop()
-
-        def blocking(new: ModelRequest) -> ModelResponse:
-            return asyncio.run_coroutine_threadsafe(handler(new), loop).result()
-
-        return settle(await asyncio.to_thread(hook.call, request, blocking), hook, below)
+        return settle(await run_beside(hook.call, request, handler), hook, below)
 
     return layer
 

@@ -63,7 +63,8 @@ def agent_loop(run: Run) -> Generator[Step, Any, None]:
     stage = (yield from _chain(run, run.chains.before_agent)) or "model"
     while True:
         if stage == "model":
-            stage = (yield from _chain(run, run.chains.before_model)) or (yield from _turn(run)) or "end"
+            jump = (yield from _chain(run, run.chains.before_model)) if run.chains.before_model else None
+            stage = jump or (yield from _turn(run)) or "end"
         elif stage == "tools":
             stage = (yield from _tools(run)) or "model"
         else:
@@ -98,7 +99,7 @@ def _turn(run: Run) -> Stage:
     run.state.values.pop("structured_response", None)
     response, commands = yield CallModel(run.request())
     jump = run.take(response, commands)
-    if jump is None:
+    if jump is None and run.chains.after_model:
         jump = yield from _chain(run, run.chains.after_model)
     elif jump == "end":
         run.reason = "jump"

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from toolkit.agents.bridge import run_beside
 from toolkit.agents.drivers import AsyncDriver, SyncDriver
 from toolkit.agents.loop import agent_loop
 from toolkit.agents.plan import Chains, Hook
@@ -127,12 +128,7 @@ def _alayer(hook: Hook, inner: Any) -> Any:
             return found
         if hook.is_async:
             return _checked(await hook.call(request, inner), hook)
-        loop = asyncio.get_running_loop()
-
-        def blocking(new: AgentRequest) -> Any:
-            return asyncio.run_coroutine_threadsafe(inner(new), loop).result()
-
-        return _checked(await asyncio.to_thread(hook.call, request, blocking), hook)
+        return _checked(await run_beside(hook.call, request, inner), hook)
 
     return layer
 

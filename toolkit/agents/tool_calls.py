@@ -7,12 +7,12 @@ Not here: checking arguments, timeouts, text of results (`toolkit.execution`).
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.agents.bridge import run_beside
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolCallRequest
 from toolkit.agents.state import StateField
@@ -28,6 +28,10 @@ Outcome = ChatMessage | Command
 
 class OneTool(ToolInvoker):
     """Run one tool; a Command that it returns is passed on as it is."""
+
+    def __init__(self, tool: Tool, timeout_s: float | None) -> None:
+        super().__init__([tool], timeout_s=timeout_s)
+        self.shares_state = self.ready[tool.name].shares_state
 
     def _text(self, ready: Any, value: Any) -> Any:
         return value if isinstance(value, Command) else super()._text(ready, value)
@@ -101,7 +105,7 @@ class ToolStage:
         """Return the invoker of one tool, made on first use."""
         found = self._ready.get(id(tool))
         if found is None:
-            found = OneTool([tool], timeout_s=self.timeout_s)
+            found = OneTool(tool, self.timeout_s)
             self._ready[id(tool)] = found
         return found
 
@@ -227,7 +231,7 @@ class CallRunner:
         return None
 
     def _shared(self, invoker: OneTool, tool: Tool, state: Any) -> _Writes | None:
-        if not invoker.ready[tool.name].shares_state:
+        if not invoker.shares_state:
             return None
         data = dict(state if state is not None else self.run.state.view())
         return _Writes(self.stage.fields, {k: v for k, v in data.items() if k == "messages" or k in self.stage.fields})
@@ -297,14 +301,7 @@ def _alayer(hook: Hook, inner: Callable[[ToolCallRequest], Awaitable[Outcome]], 
             return await inner(request)
         if hook.is_async:
             return checked(await hook.call(request, inner), call, hook.label)
-        loop = asyncio.get_running_loop()
-
-        def blocking(new: ToolCallRequest) -> Outcome:
-            waiting: Any = inner(new)
-            outcome: Outcome = asyncio.run_coroutine_threadsafe(waiting, loop).result()
-            return outcome
-
-        return checked(await asyncio.to_thread(hook.call, request, blocking), call, hook.label)
+        return checked(await run_beside(hook.call, request, inner), call, hook.label)
 
     return layer
 

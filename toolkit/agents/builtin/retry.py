@@ -148,7 +148,8 @@ class ToolRetry(AgentMiddleware):
         max_retries: further tries after the first.
         tools: names of the tools to retry; None retries all.
         retry_on: exception types, or a function of the exception.
-        on_failure: "continue" gives the model an error result; "error" raises; a function gives the result's text.
+        on_failure: "continue" gives the model an error result; "error" lets the exception go on, to outer layers
+            and then as the agent's `on_tool_error` says; a function gives the result's text.
         backoff: further fields of `Backoff`.
     """
 
