@@ -6,6 +6,8 @@ import re
 import warnings
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.agents.airgap_blocks import BLOCK_MARKERS, as_turns, item_of, run_token
@@ -178,6 +180,27 @@ def test_users_and_tools_cannot_write_a_block(token):
     assert len(re.findall(r"(?<!/)<tool_result ", text)) == 1
     assert len(re.findall(r"</tool_result ", text)) == 1
     assert token not in block_tokens(text) or not token
+
+
+HOSTILE = st.lists(
+    st.one_of(
+        st.text(max_size=8),
+        st.sampled_from(["<tool_result ", "</tool_result ", "<TOOL_RESULT", "TOOL_CALL:", "\n", ">"]),
+    )
+).map("".join)
+
+
+@given(HOSTILE, HOSTILE)
+def test_no_text_can_open_or_close_a_block(said, given_back):
+    tool = tk.Tool("echo", "", {"type": "object"}, lambda **_: given_back)
+    bound = chat(["TOOL_CALL: echo {}", "done"], [tool])
+    bound.invoke([tk.ChatMessage.from_user(said), tk.ChatMessage.from_user("go")])
+    text = "\n".join(m.text for m in bound.model.requests[-1]["messages"] if str(m.role) == "user")
+    assert len(re.findall(r"<tool_result", text, re.IGNORECASE)) == 1
+    assert len(re.findall(r"</tool_result", text, re.IGNORECASE)) == 1
+    assert "tool_call:" not in text.casefold()
+    body = text.split("<tool_result ")[1].split("\n")[1]
+    assert set(json.loads(body)) == {"tool", "result"}
 
 
 def test_the_token_depends_on_the_conversation_alone():

@@ -5,6 +5,8 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.agents.two_mode_actions import Action, as_actions, reply_schema
@@ -82,6 +84,11 @@ def test_faithful_swallows_every_failure():
     assert (turn.tool, turn.reason, turn.text) == (False, "ZeroDivisionError", "Sorry?")
     assert calls[1]["prompt"].endswith(f"[{NO_CONTEXT}]")
     assert made.history.conversation_history[0] == "User: red things"
+
+
+def test_faithful_does_not_swallow_a_failing_server():
+    with pytest.raises(tk.ModelError, match="gone"):
+        agent([tk.Reply(fault=tk.Fault("server", "gone"))], mode="faithful").respond("hi")
 
 
 def test_faithful_uses_completion_with_its_limits():
@@ -176,6 +183,38 @@ def test_every_turn_without_data_has_a_reason(line, reason):
     told = reason in ("unknown_action", "bad_arguments", "truncated", "tool_failed", "model_failed")
     assert ("there is no data, because" in prompts(made)[1]) is told
     assert (turn.context is not None) is told
+
+
+PIECES = [
+    '{"action": "',
+    "find",
+    '", "action_input": ',
+    '{"word": ',
+    '"red"',
+    "}",
+    "{",
+    "[",
+    "]",
+    "```json\n",
+    "<think>",
+    "User:",
+    " ",
+]
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
+def test_any_reply_gives_actions_or_a_reason(text):
+    wanted = read_actions(tk.Reply(text), as_actions([find, Action("free")]), several=True)
+    assert bool(wanted.actions) is (wanted.reason is None)
+    assert all(action.name in ("find", "free") for action in wanted.actions)
+
+
+@given(st.text(), st.text())
+def test_any_message_and_any_answer_pass_through_the_templates(message, answer):
+    made = agent([answer, answer, answer, answer])
+    made.respond(message)
+    made.respond(message)
+    assert message in prompts(made)[2]
 
 
 def test_unknown_actions_get_a_hint():

@@ -16,7 +16,7 @@ from typing import Any
 from toolkit.agents.two_mode_actions import AnyAction, Runner
 from toolkit.agents.two_mode_steps import Complete, Dispatch, Steps
 from toolkit.agents.two_mode_turn import ActionRun, ModeCall, TwoModeTurn
-from toolkit.errors import ToolInvocationError
+from toolkit.errors import ModelError, ToolInvocationError
 from toolkit.models.base import Reply
 
 STOP = ("User:",)
@@ -58,9 +58,9 @@ def converse(message: str, tool_prompt: str, chat_prompt: str, history: Conversa
     user = "User: " + message
     asked = tool_prompt.format("\n".join(history.conversation_history), user)
     tool_reply: Reply = yield Complete("tool", asked, STOP, MAX_TOKENS)
-    context, error = None, None
+    tool_said, context, error = _said(tool_reply), None, None
     try:
-        value = cut_json(tool_reply.text)
+        value = cut_json(tool_said)
     except Exception as problem:  # the original swallows all of them
         value, error = None, problem
     else:
@@ -70,10 +70,11 @@ def converse(message: str, tool_prompt: str, chat_prompt: str, history: Conversa
     prompt = chat_prompt.format(before, user, str(context) if needed else NO_CONTEXT)
     history.add_message("User: ", f"{context}\n\n{user}" if needed else message)
     chat_reply: Reply = yield Complete("chat", prompt, STOP, MAX_TOKENS)
-    history.add_message("Assistant: ", chat_reply.text)
+    answer = _said(chat_reply)
+    history.add_message("Assistant: ", answer)
     return TwoModeTurn(
         message,
-        chat_reply.text,
+        answer,
         tool=needed,
         context=context if needed else None,
         reason=None if needed else type(error).__name__,
@@ -82,6 +83,13 @@ def converse(message: str, tool_prompt: str, chat_prompt: str, history: Conversa
         tool_calls=(ModeCall(asked, tool_reply),),
         chat_call=ModeCall(prompt, chat_reply),
     )
+
+
+def _said(reply: Reply) -> str:
+    """Return what the model wrote; a server that failed is not swallowed, as it was not by the original."""
+    if reply.fault is not None:
+        raise ModelError(f"The model failed: {reply.fault.message}", reply.fault)
+    return reply.text
 
 
 def _record(value: Any, context: Any, error: Exception | None) -> tuple[ActionRun, ...]:
