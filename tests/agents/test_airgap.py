@@ -319,6 +319,16 @@ def test_mentioned_calls_are_not_run(text):
     assert chat([text, "done"]).invoke("go").calls == ()
 
 
+@pytest.mark.parametrize(("ignore", "count"), [(False, 1), (True, 0)])
+def test_fenced_calls_can_be_taken_for_examples(ignore, count):
+    text = f"This is how:\n```\n{CALL}\n```"
+    reply = chat([text, "done"], ignore_fenced=ignore).invoke("How do I call it?")
+    assert len(reply.calls) == count
+    assert reply.text == ("done" if count else text)
+    outside = chat([f"{text}\n{CALL}", "done"], ignore_fenced=True).invoke("go")
+    assert len(outside.calls) == 1
+
+
 # ------------------------------------------------------------------ C-W12: dropped options are told, once
 def test_dropped_options_warn_once():
     bound = chat(["a", "b", "c"])

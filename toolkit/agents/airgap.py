@@ -42,6 +42,7 @@ class AirgapChat:
         protocol: how tools are shown and calls are read; a name in `prompts/`, a folder or a Protocol.
         max_rounds: how often tools may be run before the model must answer.
         max_result_chars: longest result that is shown to the model whole.
+        ignore_fenced: take calls in code fences for examples; small models put real ones there too, so off by default.
         allowed: which keyword arguments of `bind` and `invoke` reach the model; others are dropped with one warning
             each. `max_tokens` is the original's word for `num_predict`.
         options: further options of the model, such as `num_ctx`.
@@ -60,6 +61,7 @@ class AirgapChat:
         protocol: str | Protocol = "airgap",
         max_rounds: int = 5,
         max_result_chars: int = 4000,
+        ignore_fenced: bool = False,
         allowed: Sequence[str] = ALLOWED_OPTIONS,
         **options: Any,
     ) -> None:
@@ -76,7 +78,8 @@ class AirgapChat:
         self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
         Options.of(self.options)
         self._allowed = frozenset(allowed if mode == "default" else airgap_compat.KEPT_OPTIONS)
-        self._rounds = Rounds(load_protocol(protocol), max_rounds=max_rounds, max_result_chars=max_result_chars)
+        limits = {"max_rounds": max_rounds, "max_result_chars": max_result_chars, "ignore_fenced": ignore_fenced}
+        self._rounds = Rounds(load_protocol(protocol), **limits)  # type: ignore[arg-type] # two numbers and a flag
         self._invoker: Any = None
         self._warned: set[str] = set()  # shared by all copies, so that each name is warned about once
 

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolkit import resources, templates
-from toolkit.extraction.types import Extraction, Rejected
+from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 
 # what opens and closes a block: broken up wherever a user or a tool writes it
 BLOCK_MARKERS = ("<tool_result", "</tool_result")
+_FENCE = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1|\Z)", re.MULTILINE)
 _REPAIR = "airgap_repair"  # key in a message's meta: our own words about a reply that could not be read
 
 
@@ -127,6 +129,25 @@ def without_quoted(found: Extraction, history: Iterable[ChatMessage]) -> Extract
     calls = tuple(call for call in found.calls if id(call) not in quoted)
     status = found.status if calls else "broken"
     return replace(found, calls=calls, rejected=(*found.rejected, *rejected), status=status)
+
+
+def without_fenced(found: Extraction) -> Extraction:
+    """Take out the calls in code fences, as examples stand there; without other calls the reply is the answer."""
+    fences = [match.span() for match in _FENCE.finditer(found.source)]
+
+    def is_fenced(call: ExtractedCall) -> bool:
+        return any(start < call.span[1] and call.span[0] < end for start, end in fences)
+
+    calls = tuple(call for call in found.calls if not is_fenced(call))
+    if len(calls) == len(found.calls):
+        return found
+    left = [
+        Rejected(c.span, c.syntax, "fenced", "it stands in a code fence", c.tool_name)
+        for c in found.calls
+        if is_fenced(c)
+    ]
+    text, status = (found.text, found.status) if calls else (found.source, "abstained")
+    return replace(found, calls=calls, rejected=(*found.rejected, *left), text=text, status=status)
 
 
 def _foreign_texts(message: ChatMessage) -> list[str]:

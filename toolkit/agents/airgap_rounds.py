@@ -51,6 +51,7 @@ class Rounds:
         registered: shown name -> the name the tool was given, where the two differ.
         max_rounds: how often tools may be run before the model must answer.
         max_result_chars: longest result that is shown whole, in characters of JSON.
+        ignore_fenced: whether calls in code fences are examples and are not run.
     """
 
     protocol: Protocol
@@ -58,6 +59,7 @@ class Rounds:
     registered: dict[str, str] = field(default_factory=dict)
     max_rounds: int = 5
     max_result_chars: int = 4000
+    ignore_fenced: bool = False
 
     def steps(self, history: Sequence[ChatMessage]) -> Steps:
         """Yield what is to be asked and run, receive the answers, and return the reply.
@@ -107,6 +109,7 @@ class _Progress:
         found = self.rounds.protocol.extract(
             reply.text, self.rounds.tools, reply.finish_reason, native_calls=reply.tool_calls
         )
+        found = blocks.without_fenced(found) if self.rounds.ignore_fenced else found
         found = blocks.without_quoted(found, self.history)
         self.extractions.append(found)
         read = found.text if self.rounds.tools or not found.calls else reply.text
