@@ -9,6 +9,8 @@ import sys
 import textwrap
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit import trace_html
@@ -139,3 +141,14 @@ def test_no_file_and_no_trace_are_user_errors(tmp_path):
         tk.Trace.load(tmp_path / "none")
     with pytest.raises(ConfigError, match="no trace of version"):
         tk.Trace.from_dict({"version": 99})
+
+
+@given(st.text(max_size=200), st.text(max_size=80))
+def test_no_text_of_a_model_or_tool_gets_out_of_its_place(said, result):
+    model = tk.ScriptedModel([tk.ToolCall("t", {"x": said}, "c"), said])
+    tool = tk.Tool("t", "", {"type": "object", "properties": {"x": {"type": "string"}}}, lambda x: result)
+    trace = tk.Agent(model, [tool]).run(said)
+    html = trace._repr_html_()
+    bare = re.sub(r"<(/?)(div|b|details|summary|small|pre|code|i|mark|span)( style='[^'<>]*')?>", "", html)
+    assert "<" not in bare
+    assert tk.Trace.from_json(trace.to_json())._repr_html_() == html

@@ -116,6 +116,29 @@ def test_when_switches_every_hook_of_a_middleware():
     assert tk.Agent(tk.ScriptedModel(["bye"]), middleware=[made]).run("go").text == "BYE"
 
 
+def test_tools_of_a_middleware_are_offered_only_while_it_acts():
+    class Later(tk.AgentMiddleware):
+        tools = (tk.Tool("late", "", {"type": "object"}, lambda: "ok"),)
+
+        def when(self, state):
+            return len(state["messages"]) > 1
+
+    model = tk.ScriptedModel([tk.ToolCall("late", {}, "a"), tk.ToolCall("late", {}, "b"), "bye"])
+    trace = tk.Agent(model, middleware=[Later()]).run("go")
+    assert [len(r["tools"] or ()) for r in model.requests] == [0, 1, 1]
+    assert [r.error for r in trace.tool_results] == [True, False]
+
+
+@pytest.mark.parametrize("given", [None, "request", {"messages": []}], ids=repr)
+def test_a_handler_takes_requests_only(given):
+    @tk.wrap_model_call
+    def wrong(request, handler):
+        return handler(given)
+
+    with pytest.raises(UpdateError, match="A wrapper gave its handler"):
+        tk.Agent(tk.ScriptedModel(["x"]), middleware=[wrong]).run("go")
+
+
 def test_two_of_one_class_get_numbers_and_an_explicit_clash_is_refused():
     """Source: langchain#39110."""
     assert Plan((Log([]), Log([]), Log([]))).names == ("Log", "Log#2", "Log#3")

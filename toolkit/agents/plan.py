@@ -120,6 +120,12 @@ class Plan:
         return {tool.name: tool for tool in self.tools}
 
     @cached_property
+    def conditional_tools(self) -> tuple[tuple[Callable[[Any], bool], frozenset[str]], ...]:
+        """Return the conditions of middleware that acts only at times, with the names of its tools."""
+        some = [item for item in self.middleware if item.tools and has_when(item)]
+        return tuple((item.when, frozenset(tool.name for tool in as_tools(item.tools))) for item in some)
+
+    @cached_property
     def any_direct(self) -> bool:
         """Tell whether some tool's result is the answer."""
         return any(tool.return_direct for tool in self.tools)

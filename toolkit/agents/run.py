@@ -168,11 +168,19 @@ class Run:
             messages=tuple(self.state.messages),
             system_message=setup.system_message,
             tool_choice=self.own_choice(),
-            tools=setup.plan.tools,
+            tools=setup.plan.tools if not setup.plan.conditional_tools else self._tools_now(),
             response_format=setup.response_format,
             state=self.state.view() if self.chains.wrap_model_call else None,  # else nobody would see it
             runtime=self.runtime,
         )
+
+    def _tools_now(self) -> tuple[Tool, ...]:
+        """Return the tools but those of middleware that does not act now."""
+        state, hidden = self.state.view(), set[str]()
+        for when, names in self.setup.plan.conditional_tools:
+            if not when(state):
+                hidden |= names
+        return tuple(tool for tool in self.setup.plan.tools if tool.name not in hidden)
 
     def own_choice(self) -> str | None:
         """Return the agent's own tool choice for this turn; a call demanded once is not demanded for ever."""
@@ -185,6 +193,8 @@ class Run:
         Raises:
             UpdateError: it offers a tool that nobody could run.
         """
+        if type(request) is not ModelRequest:
+            raise UpdateError(f"A wrapper gave its handler {request!r}. Give it the request, or request.override(…).")
         self._check_tools(request)
         choice = arms.Choice.of(request.tool_choice)
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
