@@ -1,10 +1,34 @@
 """Read tool calls out of any local model's text: `extract`, `StreamExtractor`, `explain`.
 
+The pipeline in ten lines:
+
+1.  `scan` finds the next place where something may begin; plain prose is only scanned.
+2.  `walk` reads what begins there, left to right; the outermost construct wins, and what is in a call is data.
+3.  `syntaxes/` hold one small module for each call syntax, and `marks` for thoughts, echoes and leaked tokens.
+4.  `bodies`, `parameters`, `token_calls` read what stands in a wrapper: JSON, Python calls, tagged values.
+5.  `lenient_json` decodes strictly first; `values` and `quoted` mend, record each repair, and refuse what is cut.
+6.  `shapes` finds name and arguments in a decoded value, under every key that models use.
+7.  `places` turns down what stands quoted, hedged or in a sentence, if no marker announces it; `negatives` schema
+    echoes, placeholders and signatures.
+8.  `settle` resolves the name (`resolve`) and fits the arguments to the schema (`coerce`), losing nothing.
+9.  `pipeline` drops doubles and cut calls and says `called`, `abstained`, `broken` or `truncated`.
+10. `stream` does the same on a growing text; `html` shows and `explain` counts what was done.
+
 Not here: running the calls (`toolkit.execution`), writing prompts (`toolkit.protocols`).
 """
 
+from toolkit.extraction.explain import explain, rescue_matrix
 from toolkit.extraction.pipeline import extract
-from toolkit.extraction.stream import StreamExtractor
+from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
 
-__all__ = ["ExtractedCall", "Extraction", "Rejected", "StreamExtractor", "extract"]
+__all__ = [
+    "ExtractedCall",
+    "Extraction",
+    "Rejected",
+    "StreamEvent",
+    "StreamExtractor",
+    "explain",
+    "extract",
+    "rescue_matrix",
+]

@@ -71,6 +71,7 @@ class StreamExtractor:
         self._length = self._next_look = 0
         self._walk = Walk(new_source("", self.tools, None), syntax_names(protocol))
         self._wishes: dict[tuple[str, str], bool] = {}
+        self._taken_back = 0
         self._shown = [0, 0, 0]  # pieces of text, thoughts and calls of the walk that were handed out
 
     @property
@@ -166,14 +167,16 @@ class StreamExtractor:
         """Return what the walk has gathered since the last time."""
         walk = self._walk
         texts, thoughts, taken = self._shown
+        if walk.taken_back > self._taken_back:
+            self._taken_back, texts, taken = walk.taken_back, 0, 0
         said = "".join(walk.text[texts:])
         events = [StreamEvent("thinking", piece) for piece in walk.thinking[thoughts:] if piece]
         if said:
             events.append(StreamEvent("text", said))
         for one in walk.taken[taken:]:
-            if one.in_sentence and one is walk.taken[-1]:
-                break  # a clearer call may follow and win
             taken += 1
+            if one.in_sentence:
+                continue  # it counts only if no clearer call follows, which the end will tell
             if self._wishes.setdefault(wish(one.call), one.explicit) != one.explicit:
                 continue  # the same call, written a second time in another format
             self.calls.append(one.call)

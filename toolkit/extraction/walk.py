@@ -69,6 +69,7 @@ class Walk:
         self.text: list[str] = []
         self.thinking: list[str] = []
         self.thought_last: list[Taken] = []
+        self.taken_back = 0  # how often all before was made a thought
         self.stopped = False
 
     def run(self) -> Walk:
@@ -243,6 +244,7 @@ class Walk:
         if before or self.taken:
             self.thinking.append(before)
         self.taken, self.text = [], []
+        self.taken_back += 1
 
     def inside(self, reading: Reading) -> None:
         """Walk a region of its own, such as the content of a fence."""
