@@ -174,7 +174,10 @@ class Result:
         return f"Result({len(self.names)} recipes × {self.rows['case'].nunique() if len(self.rows) else 0} cases)"
 
     def _repr_html_(self) -> str:
-        return str(display_table(self.table()).to_html(index=False))
+        shown = display_table(self.table())
+        for column in ("recipe", "right [95 %]", "left out"):  # narrow notebooks must not break these
+            shown[column] = shown[column].str.replace(" ", "\u00a0")
+        return str(shown.to_html(index=False))
 
 
 @dataclass(frozen=True, slots=True)
