@@ -74,7 +74,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     if calls_in_thought == "if_only" and not taken and walk.thought_last:
         taken = walk.thought_last
         rejected = [one for one in rejected if one.reason != "in_thinking"]
-    taken = _drop_mentions(taken, rejected)
+    taken = _drop_listed(_drop_mentions(taken, rejected), rejected)
     taken = _drop_cut(taken, rejected, source)
     taken = _once(taken, rejected)
     native = [_native(call, source) for call in native_calls]
@@ -101,6 +101,19 @@ def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
         if one.in_sentence
     ]
     return [one for one in taken if not one.in_sentence]
+
+
+def _drop_listed(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+    """Turn down `now()` in a reply that lists signatures: it is one of them."""
+    if not any(one.reason == "signature" for one in rejected):
+        return taken
+    kept = [one for one in taken if one.explicit or one.call.arguments or one.call.syntax != "llama_pythonic"]
+    rejected += [
+        Rejected(one.call.span, one.call.syntax, "signature", "It stands among signatures.", one.call.tool_name)
+        for one in taken
+        if one not in kept
+    ]
+    return kept
 
 
 def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> list[Taken]:

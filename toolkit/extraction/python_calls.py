@@ -232,7 +232,7 @@ def _members(reader: CallReader, found: PythonRead, brackets: int) -> None:
         found.calls.append(member)
         found.end = reader.pos
         reader.limit = max(reader.limit, reader.pos)
-        separator = re.compile(r"\s*[,;]*\s*" if brackets else r"[ \t]*(?:[,;]|\r?\n)?\s*").match(
+        separator = re.compile(r"\s*[,;]*\s*" if brackets else r"[ \t]*(?:[,;]|\r?\n)?(?:\s+|#[^\n]*(?:\n|$))*").match(
             reader.text, reader.pos, reader.limit
         )
         reader.pos = separator.end() if separator else reader.pos

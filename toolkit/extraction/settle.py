@@ -117,9 +117,16 @@ def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dic
         return value, repairs
     if isinstance(value, str) and draft.text_argument:
         return _text_argument(value, tool), [*repairs, "bare_argument"]
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-        return value[0], [*repairs, "listed_arguments"]
+    if isinstance(value, list) and (pairs := _pairs(value)) is not None:
+        return pairs, [*repairs, "listed_arguments"]
     raise Refused("bad_arguments", f"Arguments must be an object, not {repr(value)[:60]}.")
+
+
+def _pairs(value: list[Any]) -> dict[str, Any] | None:
+    """Return the arguments in a list of one object, or of `{"name": …, "value": …}` pairs."""
+    if value and all(isinstance(item, dict) and item.keys() == {"name", "value"} for item in value):
+        return {str(item["name"]): item["value"] for item in value}
+    return value[0] if len(value) == 1 and isinstance(value[0], dict) else None
 
 
 def _text_argument(value: str, tool: ToolSpec | None) -> dict[str, Any]:

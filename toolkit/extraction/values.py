@@ -190,7 +190,8 @@ class ValueReader:
     def unseparated(self, before: int, closer: str) -> None:
         """Judge two members without a comma: a forgotten comma, or the end of a bracket without its closer."""
         ahead = _KEY_AHEAD.match(self.text, self.pos, self.limit)
-        if (closer == "}" and ahead is not None) or (closer == "]" and self.peek() in "{\"'" and self.pos > before):
+        member = self.peek() == "{" or (self.peek() in "\"'" and self.pos > before)
+        if (closer == "}" and ahead is not None) or (closer == "]" and member):
             self.note("missing_comma")
         elif STOP.match(self.text, self.pos, self.limit) or STOP.match(self.text, before, self.limit):
             self.limit = self.pos = before  # nothing of this value lies beyond
