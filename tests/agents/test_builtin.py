@@ -147,6 +147,14 @@ def test_tool_call_limit(add, exit_behavior, errors):
         agent([line], ToolCallLimit(run_limit=1, exit_behavior="error"), [add]).run("go")
 
 
+def test_two_limits_of_one_kind_count_apart(add):
+    tools, models = [ToolCallLimit(run_limit=n) for n in (2, 3)], [ModelCallLimit(run_limit=n) for n in (3, 4)]
+    lines = [call(cid=f"c{n}", x=n, y=1) for n in range(9)]
+    trace = tk.Agent(tk.ScriptedModel(lines), [add], middleware=[*tools, *models]).run("go")
+    assert [result.error for result in trace.tool_results] == [False, False, True]
+    assert trace.text == "Stopped: all 3 model calls are used up."
+
+
 def test_a_limit_for_one_tool_leaves_the_others(add, boom):
     line = tk.ChatMessage.from_assistant(tool_calls=[call("boom", "a"), call("boom", "b"), call(cid="c", x=1, y=2)])
     limits = [ToolCallLimit(tool_name="boom", run_limit=1), ToolCallLimit(tool_name="add", run_limit=1)]
@@ -342,6 +350,10 @@ def test_planning_tells_of_its_tool_and_keeps_the_list():
     todos = [{"content": "look", "status": "pending"}]
     trace = both_ways(lambda: agent([call("write_todos", todos=todos), "ok"], Planning("PLAN"), system_prompt="BASE"))
     assert trace.state["todos"] == todos
+    twice = tk.ChatMessage.from_assistant(tool_calls=[call("write_todos", n, todos=todos) for n in "ab"])
+    trace = agent([twice, "ok"], Planning()).run("go")
+    assert [result.error for result in trace.tool_results] == [True, True]
+    assert "todos" not in trace.state
     made = agent(["ok"], Planning("PLAN"), system_prompt="BASE")
     made.run("go")
     assert made.model.requests[0]["messages"][0].text == "BASE\n\nPLAN"

@@ -119,7 +119,9 @@ class Comparison:
         return len(theirs) == len(ours) and all(map(self._same_call, theirs, ours))
 
     def _same_call(self, theirs: Data, ours: Data) -> bool:
-        if any(theirs.get(key) != ours.get(key) for key in ("model", "tools", "settings")):
+        # where no tool may be called we do not show them either, since servers ignore the choice
+        same = ("model", "settings") if ours.get("tool_choice") == "none" else ("model", "settings", "tools")
+        if any(theirs.get(key) != ours.get(key) for key in same):
             return False
         if (theirs.get("tool_choice") or "auto") != (ours.get("tool_choice") or "auto"):
             return False

@@ -12,6 +12,7 @@ NAMES = {
     "ModelRetryMiddleware": "ModelRetry",
     "ToolRetryMiddleware": "ToolRetry",
     "ModelFallbackMiddleware": "ModelFallback",
+    "ToolErrorMiddleware": "ToolErrors",
     "ModelCallLimitMiddleware": "ModelCallLimit",
     "ToolCallLimitMiddleware": "ToolCallLimit",
     "SummarizationMiddleware": "Summarization",

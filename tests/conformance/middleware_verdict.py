@@ -279,6 +279,14 @@ def answer_does_not_fit(scenario: Data, theirs: Data, ours: Data) -> bool:
     return bool(told) and (several or not all(jsonschema_rs.is_valid(fmt, answer) for answer in answers))
 
 
+def goto_from_a_hook(scenario: Data, theirs: Data, ours: Data) -> bool:
+    """A1.7: only `update` of a Command has a meaning here, so a goto is refused where it is made."""
+    wanted = any("goto" in given for *_, given, _ in hooks_of(scenario))
+    return (
+        wanted and "goto" in (ours.get("error") or {}).get("message", "") and prefix(ours["events"], theirs["events"])
+    )
+
+
 def one_name_two_tools(scenario: Data, theirs: Data, ours: Data) -> bool:
     """A-W17: of two tools with one name the last wins there; here that is an error when the agent is built."""
     tools = [t["name"] for part in (*scenario.get("middlewares", []), scenario) for t in part.get("tools", [])]
@@ -297,6 +305,7 @@ RULES: dict[str, Callable[[Data, Data, Data], bool]] = {
     "A-W9": wrong_flavour,
     "A-W11": bad_wrapper_result,
     "A-W12": unreadable_calls,
+    "A1.7": goto_from_a_hook,
     "A12": answer_does_not_fit,
     "A-W14": step_limit,
     "A-W17": one_name_two_tools,

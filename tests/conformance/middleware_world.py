@@ -128,7 +128,7 @@ class Scripted(tk.ChatModel):
             seen["tools"] = [tool.name for tool in tools]
         if tool_choice is not None:
             seen["tool_choice"] = tool_choice
-        settings = {k: v for k, v in tk.Options.of(options).to_dict().items() if tk.Options().to_dict().get(k) != v}
+        settings = {k: v for k, v in (options or {}).items() if k != "stop"}  # the original passes it on its own
         if settings:
             seen["settings"] = settings
         self.notes.model_calls.append(seen)

@@ -65,6 +65,7 @@ class AgentMiddleware:
 
     tools: Sequence[Any] = ()
     state_schema: Any = None
+    may_be_numbered = False  # a `name` of one's own is taken as unique unless this is set
 
     @property
     def name(self) -> str:

@@ -179,7 +179,7 @@ def _unique_names(middleware: Sequence[AgentMiddleware]) -> tuple[str, ...]:
     taken: dict[str, bool] = {}
     names = []
     for item in middleware:
-        explicit = type(item).name is not AgentMiddleware.name
+        explicit = type(item).name is not AgentMiddleware.name and not item.may_be_numbered
         wanted = item.name
         if wanted in taken and explicit and taken[wanted]:
             raise ConfigError(f"Two middlewares are named {wanted!r}. Give each a name of its own.")

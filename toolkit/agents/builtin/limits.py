@@ -48,14 +48,18 @@ class ModelCallLimit(AgentMiddleware):
         _at_least_one(run_limit, thread_limit)
         self.run_limit, self.thread_limit, self.exit_behavior = run_limit, thread_limit, exit_behavior
         self.state_schema = {
-            "run_model_calls": StateField(default=0, private=True),
+            "model_calls_before": StateField(default=0, private=True),
             "thread_model_calls": StateField(default=0),
         }
+
+    def before_agent(self, state: Any, runtime: Any) -> Any:
+        """Note what earlier runs used."""
+        return {"model_calls_before": state["thread_model_calls"]}
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> Any:
         """Stop if a limit is reached."""
-        used = ((self.run_limit, state["run_model_calls"]), (self.thread_limit, state["thread_model_calls"]))
+        used = ((self.run_limit, runtime.model_calls), (self.thread_limit, state["thread_model_calls"]))
         for limit, count in used:
             if limit is None or count < limit:
                 continue
@@ -66,11 +70,8 @@ class ModelCallLimit(AgentMiddleware):
         return None
 
     def after_model(self, state: Any, runtime: Any) -> Any:
-        """Count the call."""
-        return {
-            "run_model_calls": state["run_model_calls"] + 1,
-            "thread_model_calls": state["thread_model_calls"] + 1,
-        }
+        """Count the call; a second such limit writes the same number."""
+        return {"thread_model_calls": state["model_calls_before"] + runtime.model_calls}
 
 
 class ToolCallLimit(AgentMiddleware):
@@ -109,6 +110,8 @@ class ToolCallLimit(AgentMiddleware):
             "thread_tool_calls": StateField(default=dict),
         }
 
+    may_be_numbered = True
+
     @property
     def name(self) -> str:
         """Return a name that tells limits of different tools apart."""
@@ -121,7 +124,7 @@ class ToolCallLimit(AgentMiddleware):
         calls = turn.tool_calls if turn else []
         if not calls:
             return None
-        key = self.tool_name or "*"
+        key = f"{self.tool_name or '*'} {self.run_limit}/{self.thread_limit}"  # two limits count apart
         run, thread = state["run_tool_calls"].get(key, 0), state["thread_tool_calls"].get(key, 0)
         passed, refused = self._split(calls, run, thread)
         if refused and self.exit_behavior == "error":

@@ -83,6 +83,8 @@ class PIIRedaction(AgentMiddleware):
             ChatRole.TOOL: apply_to_tool_results,
         }
 
+    may_be_numbered = True
+
     @property
     def name(self) -> str:
         """Return a name that tells kinds apart."""

@@ -11,7 +11,7 @@ from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
 from toolkit.execution.state import State
-from toolkit.messages import ChatMessage
+from toolkit.messages import ChatMessage, ChatRole
 from toolkit.tools import Tool
 
 _PARAMETERS = {
@@ -51,6 +51,14 @@ class Planning(AgentMiddleware):
         self.system_prompt = say("planning") if system_prompt is None else system_prompt
         self.state_schema = {"todos": StateField()}
         self.tools = (Tool("write_todos", say("write_todos"), _PARAMETERS, write_todos),)
+
+    def after_model(self, state: Any, runtime: Any) -> Any:
+        """Refuse several lists at once: which would be the list?"""
+        turn = next((m for m in reversed(state["messages"]) if m.is_from(ChatRole.ASSISTANT)), None)
+        calls = [call for call in turn.tool_calls if call.tool_name == "write_todos"] if turn else []
+        if len(calls) < 2:
+            return None
+        return {"messages": [ChatMessage.from_tool(say("one_list"), call, error=True) for call in calls]}
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Say when to keep a list."""
