@@ -96,8 +96,11 @@ class Draft:
     text_argument: bool = False
 
     def at(self, span: Span) -> Draft:
-        """Return the draft with another span."""
-        return replace(self, span=span)
+        """Return the draft with another span; written out, since `replace` is slow and this runs for each call."""
+        return Draft(
+            self.name, self.arguments, span, self.syntax, self.repairs, self.untyped, self.positional, self.sources,
+            self.closed, self.flat, self.doubtful, self.text_argument,
+        )  # fmt: skip
 
     def mended(self, *codes: str) -> Draft:
         """Return the draft with further repairs."""
@@ -133,8 +136,8 @@ class Reading:
 
 def spread(drafts: list[Draft], start: int, end: int) -> tuple[Draft, ...]:
     """Give the wrapper's text to the first and the last of its drafts, so that spans cover the whole region."""
-    if not drafts:
-        return ()
+    if len(drafts) < 2:
+        return tuple(draft.at((start, end)) for draft in drafts)
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
     return tuple(drafts)

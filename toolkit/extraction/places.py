@@ -13,7 +13,7 @@ from typing import Literal
 
 from toolkit.extraction.negatives import hedged
 
-_FAR = 400
+_FAR = 240
 _QUOTED_LINE = re.compile(r"\s*>(?!>)")
 _PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
 _DRESSING = re.compile(
