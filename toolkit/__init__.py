@@ -21,14 +21,14 @@ _HOMES = {
     "toolkit.execution.invoker": "ToolInvoker",
     "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
-    "toolkit.execution.openapi": "OpenAPITool LLMProvider",
+    "toolkit.execution.openapi.tool": "OpenAPITool LLMProvider",
     "toolkit.execution.secrets": "Secret",
     "toolkit.models.base": "ChatModel Reply Options Fault",
     "toolkit.models.registry": "load_model list_models",
     "toolkit.models.scripted": "ScriptedModel",
     "toolkit.models.store": "Store",
-    "toolkit.agents.airgap": "AirgapChat",
-    "toolkit.agents.two_mode": "TwoModeAgent",
+    "toolkit.agents.airgap.chat": "AirgapChat",
+    "toolkit.agents.two_mode.agent": "TwoModeAgent",
     "toolkit.agents.agent": "Agent",
     "toolkit.agents.middleware": "AgentMiddleware hook_config",
     "toolkit.agents.decorators": "before_agent before_model after_model after_agent wrap_model_call wrap_tool_call "
@@ -61,7 +61,7 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 
 if TYPE_CHECKING:
     from toolkit.agents.agent import Agent
-    from toolkit.agents.airgap import AirgapChat
+    from toolkit.agents.airgap.chat import AirgapChat
     from toolkit.agents.decorators import (
         after_agent,
         after_model,
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         ModelResponse,
         ToolCallRequest,
     )
-    from toolkit.agents.two_mode import TwoModeAgent
+    from toolkit.agents.two_mode.agent import TwoModeAgent
     from toolkit.errors import (
         AgentError,
         ConfigError,
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     from toolkit.evaluation.sweep import evaluate
     from toolkit.execution.function_caller import OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker
-    from toolkit.execution.openapi import LLMProvider, OpenAPITool
+    from toolkit.execution.openapi.tool import LLMProvider, OpenAPITool
     from toolkit.execution.secrets import Secret
     from toolkit.execution.state import State
     from toolkit.extraction import ExtractedCall, Extraction, StreamExtractor, extract

@@ -247,7 +247,7 @@ class Toolset:
         Raises:
             ConfigError: the document, an operation name or a credential cannot be used.
         """
-        from toolkit.execution.openapi_service import openapi_tools
+        from toolkit.execution.openapi.service import openapi_tools
 
         given = {"credentials": credentials, "allowed_operations": allowed_operations, **options}
         return cls(openapi_tools(spec, **given))

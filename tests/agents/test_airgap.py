@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.agents.airgap_blocks import BLOCK_MARKERS, as_turns, item_of, run_token
-from toolkit.agents.airgap_stream import Shown
-from toolkit.agents.airgap_tools import writable
+from toolkit.agents.airgap.blocks import BLOCK_MARKERS, as_turns, item_of, run_token
+from toolkit.agents.airgap.stream import Shown
+from toolkit.agents.airgap.tools import writable
 from toolkit.models.base import Chunk
 
 CALL = 'TOOL_CALL: echo {"text": "hi"}'

@@ -18,10 +18,10 @@ from invoker_world import error_of
 
 import toolkit as tk
 from toolkit.errors import ToolInvocationError
-from toolkit.execution import openapi_service
-from toolkit.execution.openapi import OpenAPITool
-from toolkit.execution.openapi_http import Answer
-from toolkit.execution.openapi_service import OpenAPIService
+from toolkit.execution.openapi import service as openapi_service
+from toolkit.execution.openapi.http import Answer
+from toolkit.execution.openapi.service import OpenAPIService
+from toolkit.execution.openapi.tool import OpenAPITool
 from toolkit.execution.secrets import Secret
 
 OWN_HEADERS = ("accept", "content-type", "user-agent", "content-length", "host", "cookie")

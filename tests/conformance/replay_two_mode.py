@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import toolkit as tk
-from toolkit.agents.two_mode_actions import Action
+from toolkit.agents.two_mode.actions import Action
 
 Facts = dict[str, Any]
 FAILURES = ("dispatch_error", "dispatch_raises", "dispatcher_error", "api_error", "tool_error", "raise", "raises")

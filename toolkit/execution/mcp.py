@@ -52,7 +52,7 @@ class McpTarget:
     @property
     def label(self) -> str:
         """Return what may stand in an error: no arguments, query or user, since they may hold credentials."""
-        from toolkit.execution.openapi_http import place
+        from toolkit.execution.openapi.http import place
 
         return repr(self.command[0]) if self.command else repr(place(self.url or ""))
 

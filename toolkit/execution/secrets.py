@@ -2,7 +2,7 @@
 
 A Secret shows where its value comes from, never the value: not in its repr, its dict, a pickle or an error.
 
-Not here: where a credential is put in a request (`toolkit.execution.openapi_auth`).
+Not here: where a credential is put in a request (`toolkit.execution.openapi.auth`).
 """
 
 from __future__ import annotations

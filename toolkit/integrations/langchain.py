@@ -5,7 +5,7 @@
     llm = AirgapChatOpenAI(model="llama3.2", base_url="http://127.0.0.1:8080/v1", api_key="none").bind_tools([echo])
     llm.invoke("Use the echo tool.").response_metadata["airgap"]["calls"]
 
-`invoke`, `ainvoke`, `stream` and `astream` all go the same path: the rounds of `toolkit.agents.airgap_rounds`. The
+`invoke`, `ainvoke`, `stream` and `astream` all go the same path: the rounds of `toolkit.agents.airgap.rounds`. The
 message that comes back holds the answer; the calls, their results and the raw texts are in its
 `response_metadata["airgap"]`, since LangChain would run calls in `tool_calls` once more.
 
@@ -19,10 +19,10 @@ import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.agents.airgap_reply import AirgapReply
-from toolkit.agents.airgap_rounds import Rounds, Run, Steps
-from toolkit.agents.airgap_stream import Shown
-from toolkit.agents.airgap_tools import with_tools
+from toolkit.agents.airgap.reply import AirgapReply
+from toolkit.agents.airgap.rounds import Rounds, Run, Steps
+from toolkit.agents.airgap.stream import Shown
+from toolkit.agents.airgap.tools import with_tools
 from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole

@@ -2,7 +2,7 @@
 
 The view is a pure function of the turns, `conversation_html`, which also shows where widgets do not (GitHub, print).
 
-Not here: the agent (`toolkit.agents.two_mode`), trying recipes (`toolkit.lab.playground`).
+Not here: the agent (`toolkit.agents.two_mode.agent`), trying recipes (`toolkit.lab.playground`).
 """
 
 from __future__ import annotations

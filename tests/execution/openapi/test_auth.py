@@ -1,0 +1,161 @@
+"""Credentials go where the document wants them, or nothing is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolkit.errors import ConfigError, ToolInvocationError
+from toolkit.execution.openapi.auth import Signature, as_credentials, check_names, signature
+from toolkit.execution.openapi.request import Request
+from toolkit.execution.secrets import Secret
+
+HEADER = {"type": "apiKey", "in": "header", "name": "X-Key"}
+QUERY = {"type": "apiKey", "in": "query", "name": "key"}
+COOKIE = {"type": "apiKey", "in": "cookie", "name": "sid"}
+BEARER = {"type": "http", "scheme": "bearer"}
+BASIC = {"type": "http", "scheme": "Basic"}
+
+
+def signed(security: list[Any], schemes: dict[str, Any], credentials: Any) -> Signature:
+    return signature(security, schemes, as_credentials(credentials))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "secret", "expected"),
+    [
+        (HEADER, "tok/en 1", Signature(headers=(("X-Key", b"tok/en 1"),), values=("tok/en 1",))),
+        (QUERY, "tok/en 1", Signature(query=(("key", "tok%2Fen%201"),), values=("tok/en 1",))),
+        (COOKIE, "tok;en", Signature(cookies=(("sid", "tok%3Ben"),), values=("tok;en",))),
+        (BEARER, "token", Signature(headers=(("Authorization", b"Bearer token"),), values=("token",))),
+        (BASIC, "u:p", Signature(headers=(("Authorization", b"Basic dTpw"),), values=("u:p", "p"))),
+    ],
+    ids=["header", "query", "cookie", "bearer", "basic"],
+)
+def test_places(scheme: dict[str, Any], secret: str, expected: Signature) -> None:
+    assert signed([{"s": []}], {"s": scheme}, secret) == expected
+
+
+@pytest.mark.parametrize("form", ["JWT", "Token {}", "opaque", None])
+def test_bearer_format_does_not_swallow_the_token(form: Any) -> None:  # B-W17
+    found = signed([{"s": []}], {"s": {**BEARER, "bearerFormat": form}}, "the-token")
+    assert found.headers == (("Authorization", b"Bearer the-token"),)
+
+
+def test_bearer_is_not_written_twice() -> None:
+    assert signed([{"s": []}], {"s": BEARER}, "Bearer abcd").headers == (("Authorization", b"Bearer abcd"),)
+
+
+@pytest.mark.parametrize("credentials", [None, {"other": "x"}], ids=["none", "another"])
+def test_missing_credential_is_an_error_before_sending(credentials: Any) -> None:  # B-W15
+    with pytest.raises(ToolInvocationError, match=r"Nothing was sent: security scheme 's' needs a credential"):
+        signed([{"s": []}], {"s": BEARER, "other": BEARER}, credentials)
+
+
+def test_unset_environment_variable_is_an_error_before_sending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLKIT_TEST_KEY", raising=False)
+    with pytest.raises(ToolInvocationError, match="TOOLKIT_TEST_KEY"):
+        signed([{"s": []}], {"s": BEARER}, Secret.from_env_var("TOOLKIT_TEST_KEY"))
+
+
+def test_no_requirement_sends_no_credential() -> None:  # B-W13: an operation's [] is honoured by the caller
+    assert signed([], {"s": BEARER}, "token") == Signature()
+
+
+def test_alternatives_take_the_first_that_can_be_met() -> None:
+    schemes = {"a": HEADER, "b": BEARER}
+    assert signed([{"a": []}, {"b": []}], schemes, {"b": "token"}).headers == (("Authorization", b"Bearer token"),)
+
+
+def test_the_required_scheme_counts_not_the_first_one() -> None:
+    found = signed([{"b": []}], {"a": HEADER, "b": BEARER}, "token")
+    assert found.headers == (("Authorization", b"Bearer token"),)
+
+
+def test_schemes_that_belong_together() -> None:
+    found = signed([{"a": [], "b": []}], {"a": HEADER, "b": QUERY}, {"a": "key-a", "b": "key-b"})
+    assert (found.headers, found.query) == ((("X-Key", b"key-a"),), (("key", "key-b"),))
+    with pytest.raises(ToolInvocationError, match="required together"):
+        signed([{"a": [], "b": []}], {"a": HEADER, "b": QUERY}, "one-key")
+
+
+def test_anonymous_alternative() -> None:
+    assert signed([{}, {"s": []}], {"s": BEARER}, None) == Signature()
+    assert signed([{}, {"s": []}], {"s": BEARER}, "token").values == ("token",)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"type": "oauth2"},
+        {"type": "openIdConnect"},
+        {"type": "mutualTLS"},
+        {"type": "http", "scheme": "digest"},
+        "junk",
+    ],
+    ids=["oauth2", "openid", "tls", "digest", "junk"],
+)
+def test_other_schemes_are_refused_without_showing_the_credential(scheme: Any) -> None:
+    with pytest.raises(ToolInvocationError, match="not supported") as caught:
+        signed([{"s": []}], {"s": scheme}, "s3cret-token")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_access_token_got_elsewhere_can_be_given_by_name() -> None:
+    assert signed([{"s": []}], {"s": {"type": "oauth2"}}, {"s": "token"}).headers == (
+        ("Authorization", b"Bearer token"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheme", "secret", "match"),
+    [
+        (HEADER, "s3cret\r\nX-Evil: 1", "cannot be sent"),
+        (BEARER, "s3cret-é", "cannot be sent"),
+        (BASIC, "s3cret", "user:password"),
+        (BEARER, " ", "is empty"),
+    ],
+    ids=["crlf", "non_ascii", "no_colon", "blank"],
+)
+def test_unusable_credentials_are_not_shown(scheme: Any, secret: str, match: str) -> None:
+    with pytest.raises(ToolInvocationError, match=match) as caught:
+        signed([{"s": []}], {"s": scheme}, secret)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_line_break_at_the_end_of_a_key_is_dropped() -> None:
+    assert signed([{"s": []}], {"s": HEADER}, "key-1\n").headers == (("X-Key", b"key-1"),)
+
+
+def test_credentials_that_the_document_has_no_use_for() -> None:
+    with pytest.raises(ToolInvocationError, match="no security scheme") as caught:
+        signed([], {}, "s3cret-token")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_unknown_scheme_name() -> None:
+    with pytest.raises(ConfigError, match="'nope'; the document has: s"):
+        check_names(as_credentials({"nope": "x"}), {"s": BEARER})
+
+
+def test_undescribed_scheme() -> None:
+    with pytest.raises(ToolInvocationError, match="not described"):
+        signed([{"ghost": []}], {"s": BEARER}, "token")
+
+
+def test_arguments_cannot_replace_the_credential() -> None:
+    request = Request("GET", "https://h/x", (("key", "mine"),), (("x-key", b"mine"),), (("sid", "mine"),))
+    found = signed(
+        [{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, {"a": "real", "b": "real", "c": "real"}
+    )
+    result = found.sign(request)
+    assert (result.query, result.headers, result.cookies) == (
+        (("key", "real"),),
+        (("X-Key", b"real"),),
+        (("sid", "real"),),
+    )
+
+
+def test_repr_shows_nothing() -> None:
+    assert repr(signed([{"s": []}], {"s": BEARER}, "s3cret-token")) == "Signature(1 credentials)"

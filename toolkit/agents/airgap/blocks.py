@@ -1,0 +1,165 @@
+"""How are tool results written down so that no user and no tool can forge them, or forge a call?
+
+Each result is one JSON line in a block that opens and closes with a token. The token is a digest of the
+conversation up to the user's last words: a text cannot hold its own digest, and the same conversation gives the same
+token, so recordings replay and the prefix cache holds. The words stand in `prompts/airgap_chat/`.
+
+Not here: the rounds themselves (`toolkit.agents.airgap.rounds`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolkit import resources, templates
+from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+
+# what opens and closes a block: broken up wherever a user or a tool writes it
+BLOCK_MARKERS = ("<tool_result", "</tool_result")
+_FENCE = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1|\Z)", re.MULTILINE)
+_REPAIR = "airgap_repair"  # key in a message's meta: our own words about a reply that could not be read
+
+
+def run_token(history: Iterable[ChatMessage]) -> str:
+    """Return the token of the run that this conversation starts: 16 hex digits of its digest."""
+    said = json.dumps([[str(m.role), m.texts, [c.id for c in m.tool_calls]] for m in history], ensure_ascii=False)
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def repair_message(reason: str) -> ChatMessage:
+    """Return the message that tells the model why its reply was no call."""
+    return ChatMessage.from_user("", meta={_REPAIR: reason})
+
+
+def as_turns(
+    history: Sequence[ChatMessage], markers: Sequence[str], limit: int, last: bool = False
+) -> list[ChatMessage]:
+    """Return the conversation with results as blocks, and with nothing that passes for a block in users' words.
+
+    Args:
+        history: the conversation; results of neighbouring calls share one turn.
+        markers: call markers, broken up in results; the protocol does so in users' words.
+        limit: most characters of one result's JSON.
+        last: whether the model must answer now, without another call.
+    """
+    turns: list[ChatMessage] = []
+    token, place = run_token(()), 0
+    while place < len(history):
+        message = history[place]
+        end = place + 1
+        if message.is_from(ChatRole.TOOL):
+            while end < len(history) and history[end].is_from(ChatRole.TOOL):
+                end += 1
+            results = [result for item in history[place:end] for result in item.tool_call_results]
+            items = [item_of(result, (*markers, *BLOCK_MARKERS), limit) for result in results]
+            turns.append(ChatMessage.from_user(_fill(items, token, last and end == len(history))))
+        elif _REPAIR in message.meta:
+            item = {"error": templates.neutralise(message.meta[_REPAIR], (*markers, *BLOCK_MARKERS))}
+            turns.append(ChatMessage.from_user(_fill([item], token, repair=True)))
+        else:
+            if message.is_from(ChatRole.USER):
+                token = run_token(history[:end])
+                message = ChatMessage.from_user(templates.neutralise("\n".join(message.texts), BLOCK_MARKERS))
+            turns.append(message)
+        place = end
+    return turns
+
+
+def _fill(items: list[dict[str, Any]], token: str, last: bool = False, repair: bool = False) -> str:
+    path = resources.path("prompts/airgap_chat/tool_results.jinja")
+    values = {"items": items, "token": token, "last": last, "repair": repair}
+    return templates.fill(path.read_text("utf-8"), values, str(path)).strip()
+
+
+def item_of(result: ToolCallResult, markers: Sequence[str], limit: int) -> dict[str, Any]:
+    """Return one result as the object that its block shows.
+
+    Text that holds a JSON object or list is shown as such; a result over the limit is cut and says so.
+    """
+    value = _clean(_decoded(result.result), markers)
+    text = templates.as_json(value)
+    item: dict[str, Any] = {"tool": result.origin.tool_name, "error" if result.error else "result": value}
+    if len(text) > limit:
+        start = value if isinstance(value, str) else text
+        item["error" if result.error else "result"] = start[:limit]
+        item["cut"] = f"{limit} of {len(start)} characters shown"
+    return item
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return json.loads(templates.as_json(value))
+    try:
+        found = json.loads(value, parse_constant=lambda name: name)
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, (dict, list)) else value
+
+
+def _clean(value: Any, markers: Sequence[str]) -> Any:
+    """Break up markers in every string; in the JSON text as a whole an escape could hide one."""
+    if isinstance(value, str):
+        return templates.neutralise(value, markers)
+    if isinstance(value, list):
+        return [_clean(item, markers) for item in value]
+    if isinstance(value, dict):
+        return {templates.neutralise(key, markers): _clean(item, markers) for key, item in value.items()}
+    return value
+
+
+def without_quoted(found: Extraction, history: Iterable[ChatMessage]) -> Extraction:
+    """Take out the calls that the reply copied, marker and all, from a user's or a tool's text."""
+    foreign = [_squeezed(text) for m in history for text in _foreign_texts(m)]
+    quoted = {id(call) for call in found.calls if any(_squeezed(_source(found, call)) in text for text in foreign)}
+    if not quoted:
+        return found
+    rejected = [
+        Rejected(
+            call.span, call.syntax, "quoted", "the call was copied from the user's text or a result", call.tool_name
+        )
+        for call in found.calls
+        if id(call) in quoted
+    ]
+    calls = tuple(call for call in found.calls if id(call) not in quoted)
+    status = found.status if calls else "broken"
+    return replace(found, calls=calls, rejected=(*found.rejected, *rejected), status=status)
+
+
+def without_fenced(found: Extraction) -> Extraction:
+    """Take out the calls in code fences, as examples stand there; without other calls the reply is the answer."""
+    fences = [match.span() for match in _FENCE.finditer(found.source)]
+
+    def is_fenced(call: ExtractedCall) -> bool:
+        return any(start < call.span[1] and call.span[0] < end for start, end in fences)
+
+    calls = tuple(call for call in found.calls if not is_fenced(call))
+    if len(calls) == len(found.calls):
+        return found
+    left = [
+        Rejected(c.span, c.syntax, "fenced", "it stands in a code fence", c.tool_name)
+        for c in found.calls
+        if is_fenced(c)
+    ]
+    text, status = (found.text, found.status) if calls else (found.source, "abstained")
+    return replace(found, calls=calls, rejected=(*found.rejected, *left), text=text, status=status)
+
+
+def _foreign_texts(message: ChatMessage) -> list[str]:
+    if message.is_from(ChatRole.USER):
+        return message.texts
+    return [str(result.result) for result in message.tool_call_results]
+
+
+def _source(found: Extraction, call: ToolCall) -> str:
+    start, end = getattr(call, "span", (0, 0))
+    return found.source[start:end] or "\0"  # a native call has no text that could have been copied
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).casefold()

@@ -1,0 +1,248 @@
+"""What may the two-mode agent do, and what does an action's input mean?
+
+An action is a tool whose input is an object of arguments, or a bare text: "all" for a tool that takes nothing, the
+one text for a tool with one text parameter. An action of your own, `Action(name, …, run=f)`, gets its input as it is.
+
+Not here: reading an action out of a reply (`toolkit.agents.two_mode.reading`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from toolkit import schemas, templates
+from toolkit.agents.foreign import as_any_tool
+from toolkit.errors import ConfigError, ToolArgumentsError
+from toolkit.messages import ToolCall
+from toolkit.tools import Tool
+
+MISSING: Any = object()  # the reply had no action_input at all
+NONE_NEEDED = "none"
+KEYS = ("action", "action_input")
+MOST_ACTIONS = 5  # of one turn, where several are allowed
+
+
+@dataclass(frozen=True)
+class Action:
+    """Describe one action with a free input: an object, a text, whatever `run` takes.
+
+    Attributes:
+        name: what the model writes under "action".
+        description: when to use it.
+        run: called with the input; what it raises is the action's failure. May be async.
+        example: an input to show to the model.
+        input_schema: JSON Schema of the input, for constrained decoding; None allows an object or a text.
+    """
+
+    name: str
+    description: str = ""
+    run: Callable[[Any], Any] | None = None
+    example: Any = "all"
+    input_schema: Mapping[str, Any] | None = None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return what the tool prompt shows of it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "arguments": [],
+            "example": templates.as_json(self.example),
+        }
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of its input."""
+        return dict(self.input_schema or {"anyOf": [{"type": "object"}, {"type": "string"}]})
+
+    def checked(self, value: Any) -> Any:
+        """Return the input as it will be passed.
+
+        Raises:
+            ToolArgumentsError: there is none.
+        """
+        if value is MISSING:
+            raise ToolArgumentsError(f"{self.name!r} needs action_input. Give an object or a text.")
+        return _decoded(value)
+
+
+@dataclass(frozen=True)
+class ToolAction:
+    """Describe an action that is a tool; its input is checked against the tool's schema.
+
+    Attributes:
+        tool: the tool.
+    """
+
+    tool: Tool
+
+    @property
+    def name(self) -> str:
+        """Return the tool's name."""
+        return self.tool.name
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return what the tool prompt shows of it."""
+        return {
+            "name": self.tool.name,
+            "description": self.tool.description,
+            "arguments": templates.argument_lines(self.tool),
+            "example": templates.example(self.tool) if self.tool.required else "{}",
+        }
+
+    def checked(self, value: Any) -> Any:
+        """Return the arguments as an object that fits the schema.
+
+        Raises:
+            ToolArgumentsError: they do not fit; the message names the place.
+        """
+        return self._ready.checked(self._arguments(_decoded(value)))
+
+    @cached_property
+    def _ready(self) -> Any:
+        from toolkit.execution.ready import make_ready
+
+        return make_ready(self.tool)
+
+    def _arguments(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        texts = [name for name, schema in self.tool.properties.items() if _is_text(schema)]
+        needed = self.tool.required or texts
+        if isinstance(value, str) and value and len(needed) == 1 and needed[0] in texts:
+            return {needed[0]: value}
+        if not self.tool.required and (value is MISSING or value is None or isinstance(value, (str, bool))):
+            return {}  # "all", "", true and the like: nothing was asked for in particular
+        if value is MISSING:
+            raise ToolArgumentsError(f"{self.name!r} needs action_input with {', '.join(self.tool.required)}.")
+        raise ToolArgumentsError(f"action_input of {self.name!r} must be an object with its arguments, not {value!r}.")
+
+
+AnyAction = Action | ToolAction
+
+
+def _is_text(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == "string" and "enum" not in schema
+
+
+def _decoded(value: Any) -> Any:
+    """Return an object that was written as JSON text as the object (Source: ollama#6155)."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value
+    return found if isinstance(found, dict) else value
+
+
+def as_actions(values: Iterable[Any]) -> dict[str, AnyAction]:
+    """Read a list of actions: Actions, Tools, typed functions, LangChain tools; return them by name.
+
+    Raises:
+        ConfigError: something in it is none of these, two share a name, or one is called "none".
+    """
+    if isinstance(values, (str, Mapping, Action, Tool)) or not isinstance(values, Iterable):
+        raise ConfigError(f"Expected a list of actions, got {values!r}. Put it in brackets.")
+    actions: dict[str, AnyAction] = {}
+    for value in values:
+        action = value if isinstance(value, Action) else ToolAction(as_any_tool(value))
+        if action.name in actions or action.name == NONE_NEEDED:
+            raise ConfigError(f"An action cannot be called {action.name!r}: the name is taken. Rename it.")
+        actions[action.name] = action
+    return actions
+
+
+def reply_schema(actions: Iterable[AnyAction], several: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema that holds a tool-mode reply to one action, or to none."""
+    known = list(actions)
+    tools = [action.tool for action in known if isinstance(action, ToolAction)]
+    found = schemas.response_schema(tools, KEYS, "any", parallel=False) if tools else {}
+    definitions = found.pop("$defs", {})
+    branches = found.get("anyOf", [found] if found else [])
+    branches += [
+        _object({"action": {"const": action.name}, "action_input": action.schema})
+        for action in known
+        if isinstance(action, Action)
+    ]
+    if several and branches:
+        branches.append({"type": "array", "items": {"anyOf": list(branches)}, "minItems": 2, "maxItems": MOST_ACTIONS})
+    schema: dict[str, Any] = {"anyOf": [*branches, _object({"action": {"const": NONE_NEEDED}})]}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+class Runner:
+    """Run actions: free ones directly, tools through a ToolInvoker with its checks and limits.
+
+    Args:
+        actions: the actions by name.
+        dispatch: run every action with this function of (name, input) instead.
+    """
+
+    def __init__(self, actions: Mapping[str, AnyAction], dispatch: Callable[[str, Any], Any] | None = None) -> None:
+        self.actions = actions
+        self.dispatch = dispatch
+        tools = [action.tool for action in actions.values() if isinstance(action, ToolAction)]
+        self._invoker: Any = _invoker(tools) if tools and dispatch is None else None
+
+    def run(self, name: str, value: Any) -> tuple[Any, str | None]:
+        """Return (data, None), or (None, how it failed)."""
+        from toolkit.execution.threads import run_coroutine
+
+        if self._is_tool(name):
+            return _outcome(self._invoker.invoke(ToolCall(name, value)))
+        try:
+            data = self._direct(name, value)
+            return (run_coroutine(data) if hasattr(data, "__await__") else data), None
+        except Exception as error:  # an action's failure is told to the chat mode
+            return None, f"{type(error).__name__}: {error}"
+
+    async def arun(self, name: str, value: Any) -> tuple[Any, str | None]:
+        """Return (data, None), or (None, how it failed), without blocking the event loop for tools."""
+        if self._is_tool(name):
+            return _outcome(await self._invoker.ainvoke(ToolCall(name, value)))
+        try:
+            data = self._direct(name, value)
+            return (await data if hasattr(data, "__await__") else data), None
+        except Exception as error:  # an action's failure is told to the chat mode
+            return None, f"{type(error).__name__}: {error}"
+
+    def _is_tool(self, name: str) -> bool:
+        return self._invoker is not None and isinstance(self.actions[name], ToolAction)
+
+    def _direct(self, name: str, value: Any) -> Any:
+        if self.dispatch is not None:
+            return self.dispatch(name, value)
+        run = getattr(self.actions[name], "run", None)
+        if run is None:
+            raise ConfigError(f"Action {name!r} has nothing to run. Give it run=, or give the agent dispatch=.")
+        return run(value)
+
+
+def _invoker(tools: Sequence[Tool]) -> Any:
+    from toolkit.execution.invoker import ToolInvoker
+
+    return ToolInvoker(tools, raise_on_failure=False, convert_result_to_json_string=True, max_result_chars=None)
+
+
+def _outcome(result: Any) -> tuple[Any, str | None]:
+    if result.error:
+        return None, str(result.result)
+    try:
+        return json.loads(result.result), None
+    except (ValueError, TypeError):  # a tool with a text form of its own
+        return result.result, None

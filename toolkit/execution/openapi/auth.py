@@ -1,0 +1,204 @@
+"""Put credentials where the security schemes of an OpenAPI document want them.
+
+Handled: API keys in header, query and cookie; HTTP bearer (`bearerFormat` is a hint for people and is ignored) and
+basic. A required scheme without a credential is an error before anything is sent.
+
+Not here: holding and hiding credentials (`toolkit.execution.secrets`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolkit.errors import ConfigError, ToolInvocationError, UserError
+from toolkit.execution.openapi.encoding import cookie_pairs, header_value, query_pairs
+from toolkit.execution.openapi.request import Request
+from toolkit.execution.secrets import Secret, as_secret
+
+Credentials = Secret | Mapping[str, Secret] | None
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Hold what authenticates one request; its repr shows nothing.
+
+    Attributes:
+        values: the credentials themselves, to be hidden in every text about the request.
+    """
+
+    headers: tuple[tuple[str, bytes], ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
+    cookies: tuple[tuple[str, str], ...] = ()
+    values: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Signature({len(self.values)} credentials)"
+
+    def sign(self, request: Request) -> Request:
+        """Return the request with the credentials in place; they replace what an argument put there."""
+        names = {name.lower() for name, _ in self.headers}
+        headers = tuple(item for item in request.headers if item[0].lower() not in names)
+        return replace(
+            request,
+            headers=(*headers, *self.headers),
+            query=_replaced(request.query, self.query),
+            cookies=_replaced(request.cookies, self.cookies),
+        )
+
+    def __add__(self, other: Signature) -> Signature:
+        return Signature(
+            self.headers + other.headers,
+            self.query + other.query,
+            self.cookies + other.cookies,
+            self.values + other.values,
+        )
+
+
+def _replaced(pairs: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    names = {name for name, _ in new}
+    return (*(pair for pair in pairs if pair[0] not in names), *new)
+
+
+def as_credentials(value: Any) -> Credentials:
+    """Read credentials: None, text, a Secret, or {scheme name: text or Secret}.
+
+    Raises:
+        ConfigError: none of these; the message does not show the value.
+    """
+    if not isinstance(value, Mapping):
+        return as_secret(value)
+    found = {str(name): as_secret(item) for name, item in value.items()}
+    return {name: secret for name, secret in found.items() if secret is not None}
+
+
+def signature(security: Sequence[Mapping[str, Any]], schemes: Mapping[str, Any], credentials: Credentials) -> Signature:
+    """Make the signature that an operation's security asks for.
+
+    The first alternative for which every scheme has a credential counts; `{}` (anonymous) comes last.
+
+    Args:
+        security: the requirements in force; empty for none.
+        schemes: the document's security schemes, by name.
+        credentials: one Secret for whichever scheme is required, or one for each scheme by name.
+
+    Raises:
+        ToolInvocationError: no alternative can be met; the message says what is missing, never a value.
+    """
+    if credentials and not schemes:
+        raise ToolInvocationError("Nothing was sent: the document has no security scheme to use the credentials with.")
+    problems = []
+    for requirement in sorted(security, key=lambda item: not item):
+        if problem := _unmet(requirement, schemes, credentials):
+            problems.append(problem)
+            continue
+        return _together(requirement, schemes, credentials)
+    if problems:
+        raise ToolInvocationError(f"Nothing was sent: {' Or: '.join(dict.fromkeys(problems))}")
+    return Signature()
+
+
+def _unmet(requirement: Mapping[str, Any], schemes: Mapping[str, Any], credentials: Credentials) -> str:
+    """Say why an alternative cannot be met; empty if it can."""
+    for name in requirement:
+        if name not in schemes:
+            return f"security scheme {name!r} is required and not described in the document."
+        if not isinstance(credentials, Mapping) and credentials is not None and len(requirement) > 1:
+            return f"schemes {sorted(requirement)} are required together. Give credentials={{scheme: secret}}."
+        if _for(name, credentials) is None:
+            return f"security scheme {name!r} needs a credential. Give credentials=Secret.from_env_var('…')."
+        if not isinstance(credentials, Mapping) and _kind(schemes[name]) not in _WRITERS:
+            return f"security scheme {name!r} is of type {_kind(schemes[name])}, which is not supported."
+    return ""
+
+
+def _for(name: str, credentials: Credentials) -> Secret | None:
+    return credentials.get(name) if isinstance(credentials, Mapping) else credentials
+
+
+def _together(requirement: Mapping[str, Any], schemes: Mapping[str, Any], credentials: Credentials) -> Signature:
+    signed = Signature()
+    for name in requirement:
+        secret = _for(name, credentials)
+        value = _open(secret, name) if secret else ""
+        signed += _placed(name, schemes[name], value)
+    return signed
+
+
+def _open(secret: Secret, name: str) -> str:
+    try:
+        value = (secret.resolve_value() or "").strip()  # a line break at the end of a key file is a common mistake
+    except UserError as error:
+        raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} needs a credential. {error}") from None
+    if not value:
+        raise ToolInvocationError(f"Nothing was sent: the credential of security scheme {name!r} is empty.")
+    if any(ord(letter) < 32 or ord(letter) > 126 for letter in value):
+        raise ToolInvocationError(
+            f"Nothing was sent: the credential of security scheme {name!r} holds a character that cannot be sent."
+        )
+    return value
+
+
+def _kind(scheme: Any) -> str:
+    """Name a scheme's kind, such as `apiKey header`, `http bearer` or `oauth2`."""
+    if not isinstance(scheme, Mapping):
+        return "unknown"
+    detail = {"apiKey": scheme.get("in"), "http": str(scheme.get("scheme", "")).lower()}.get(str(scheme.get("type")))
+    return f"{scheme.get('type')} {detail}" if detail else str(scheme.get("type"))
+
+
+def _placed(name: str, scheme: Any, value: str) -> Signature:
+    writer = _WRITERS.get(_kind(scheme))
+    if writer is None:
+        if _kind(scheme) not in ("oauth2", "openIdConnect"):
+            raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} ({_kind(scheme)}) is not supported.")
+        writer = _bearer  # given by name, so it is meant: an access token got elsewhere
+    return writer(scheme, value)
+
+
+def _api_header(scheme: Mapping[str, Any], value: str) -> Signature:
+    name = str(scheme.get("name"))
+    return Signature(headers=((name, header_value(name, value)),), values=(value,))
+
+
+def _api_query(scheme: Mapping[str, Any], value: str) -> Signature:
+    return Signature(query=tuple(query_pairs(str(scheme.get("name")), value, "form", True)), values=(value,))
+
+
+def _api_cookie(scheme: Mapping[str, Any], value: str) -> Signature:
+    return Signature(cookies=tuple(cookie_pairs(str(scheme.get("name")), value, True)), values=(value,))
+
+
+def _bearer(scheme: Mapping[str, Any], value: str) -> Signature:
+    token = value[7:].strip() if value[:7].lower() == "bearer " else value
+    return Signature(headers=(("Authorization", f"Bearer {token}".encode()),), values=(token,))
+
+
+def _basic(scheme: Mapping[str, Any], value: str) -> Signature:
+    user, colon, password = value.partition(":")
+    if not colon:
+        raise ToolInvocationError("Nothing was sent: HTTP basic needs a credential of the form 'user:password'.")
+    coded = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return Signature(headers=(("Authorization", f"Basic {coded}".encode()),), values=(value, password))
+
+
+_WRITERS = {
+    "apiKey header": _api_header,
+    "apiKey query": _api_query,
+    "apiKey cookie": _api_cookie,
+    "http bearer": _bearer,
+    "http basic": _basic,
+}
+
+
+def check_names(credentials: Credentials, schemes: Mapping[str, Any]) -> None:
+    """Refuse credentials for schemes that the document does not have.
+
+    Raises:
+        ConfigError: a name fits no scheme.
+    """
+    names = list(credentials) if isinstance(credentials, Mapping) else []
+    if unknown := [name for name in names if name not in schemes]:
+        raise ConfigError(f"credentials name scheme {unknown[0]!r}; the document has: {', '.join(schemes) or 'none'}.")

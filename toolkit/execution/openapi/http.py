@@ -1,0 +1,250 @@
+"""Send one HTTP request within bounds: total time, size of the answer, redirects on the same origin only.
+
+It talks to httpx's transport, not its client: the client logs whole URLs, query keys included.
+
+Not here: what the request holds (`request`), who may send it (`service`).
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from toolkit.errors import ToolInvocationError, ToolTimeoutError
+from toolkit.execution._extras import load_extra
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MAX_REDIRECTS = 5
+
+Trace = Callable[[str, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bound one exchange: `timeout_s` seconds in all, `max_bytes` of answer."""
+
+    timeout_s: float = 30.0
+    max_bytes: int = 1_000_000
+
+
+@dataclass(frozen=True)
+class WireRequest:
+    """Hold what goes over the wire; may hold credentials, so it has no telling repr."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, bytes], ...] = ()
+    content: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"WireRequest({self.method} {place(self.url)})"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Hold what came back: status, content type, body, and the URL that gave it."""
+
+    status: int
+    reason: str
+    content_type: str
+    body: bytes
+    url: str
+
+    def __repr__(self) -> str:
+        return f"Answer({self.status} of {place(self.url)}, {len(self.body)} bytes)"
+
+
+def place(url: str) -> str:
+    """Return a URL without query, fragment and user: what may stand in an error.
+
+    >>> place("https://u:p@api.example.com/v1/a?key=1")
+    'https://api.example.com/v1/a'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of a URL, in comparable form.
+
+    >>> origin("HTTPS://API.example.com/v1") == origin("https://api.example.com:443")
+    True
+    """
+    parts = urlsplit(url)
+    scheme = parts.scheme.lower()
+    return scheme, (parts.hostname or "").lower(), parts.port or (443 if scheme == "https" else 80)
+
+
+def fetch(url: str, limits: Limits) -> Answer:
+    """Get a document without credentials; redirects may change the host, but not from https to http."""
+    return exchange(WireRequest("GET", url), limits, may_follow=_no_downgrade)
+
+
+def _no_downgrade(here: str, there: str) -> bool:
+    schemes = urlsplit(here).scheme.lower(), urlsplit(there).scheme.lower()
+    return schemes[1] == "https" or schemes == ("http", "http")
+
+
+def _same_origin(here: str, there: str) -> bool:
+    try:
+        return origin(here) == origin(there)
+    except ValueError:  # no such port, say
+        return False
+
+
+def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, str], bool] = _same_origin) -> Answer:
+    """Send a request, follow allowed redirects, and return the last answer, whatever its status.
+
+    Args:
+        request: what to send.
+        limits: bounds of the whole exchange, redirects included.
+        may_follow: whether a redirect from one URL to another is followed; the default keeps to the origin.
+
+    Raises:
+        ToolTimeoutError: it took longer than `limits.timeout_s`.
+        ToolInvocationError: no connection, an answer that is too large, or a redirect that is not allowed.
+    """
+    deadline = time.monotonic() + limits.timeout_s
+    for _ in range(_MAX_REDIRECTS + 1):
+        answer, target = _once(request, limits, deadline)
+        if target is None:
+            return answer
+        if not may_follow(request.url, target):
+            raise ToolInvocationError(
+                f"{place(request.url)} redirects to another place, {place(target)!r}, and is not followed."
+            )
+        request = _redirected(request, answer.status, target)
+    raise ToolInvocationError(f"{place(request.url)} redirects more than {_MAX_REDIRECTS} times.")
+
+
+def _redirected(request: WireRequest, status: int, target: str) -> WireRequest:
+    keep = status in (307, 308) or request.method in ("GET", "HEAD")
+    if keep:
+        return replace(request, url=target)
+    headers = tuple((k, v) for k, v in request.headers if k.lower() not in ("content-type", "content-length"))
+    return WireRequest("GET", target, headers)
+
+
+def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
+    """Make one round trip; return the answer, and where it redirects to."""
+    httpx = load_extra("httpx", "openapi")
+    wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
+    left = deadline - time.monotonic()
+    watch = _Watch(left)
+    wire.extensions = {"timeout": httpx.Timeout(max(left, 0.001)).as_dict(), "trace": watch.trace}
+    failure: Exception | None = None
+    try:
+        with watch, _transport(httpx, request.url) as transport:
+            return _receive(transport.handle_request(wire), request.url, limits)
+    except ToolInvocationError:
+        raise
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
+        failure = error
+    # raised here, outside the handler: httpx's errors carry the request, and with it credentials
+    if watch.fired or isinstance(failure, httpx.TimeoutException):
+        raise ToolTimeoutError(f"{place(request.url)} did not answer within {limits.timeout_s:g} s.")
+    raise ToolInvocationError(f"{place(request.url)} cannot be reached: {type(failure).__name__}: {failure}.")
+
+
+def _headers(request: WireRequest) -> list[tuple[str, bytes]]:
+    given = {name.lower() for name, _ in request.headers}
+    # identity: a compressed answer could unpack to any size
+    defaults = (("Accept", b"application/json, */*;q=0.5"), ("Accept-Encoding", b"identity"))
+    more = [(name, value) for name, value in (*defaults, ("User-Agent", b"toolkit")) if name.lower() not in given]
+    return [*request.headers, *more]
+
+
+def _receive(response: Any, url: str, limits: Limits) -> tuple[Answer, str | None]:
+    try:
+        location = response.headers.get("location")
+        target = urljoin(url, location) if location and response.status_code in _REDIRECTS else None
+        body = b"" if target else _body(response, url, limits.max_bytes)
+    finally:
+        response.close()
+    kind = response.headers.get("content-type", "")
+    return Answer(response.status_code, response.reason_phrase, kind, body, url), target
+
+
+def _body(response: Any, url: str, max_bytes: int) -> bytes:
+    """Read the body; stop as soon as it is too large, unpacked size included."""
+    coding = response.headers.get("content-encoding", "identity").lower()
+    if coding not in ("identity", "", "gzip", "deflate", "x-gzip"):
+        raise ToolInvocationError(f"{place(url)} answered in the coding {coding!r}, which was not asked for.")
+    body = _joined(response.stream, url, max_bytes)
+    if coding in ("identity", ""):
+        return body
+    unpacker = zlib.decompressobj(47)  # 47: gzip or zlib, told apart by the header
+    try:
+        body = unpacker.decompress(body, max_bytes + 1)
+    except zlib.error as error:
+        raise ToolInvocationError(f"{place(url)} answered with damaged {coding} data: {error}.") from None
+    return _joined([body], url, max_bytes)
+
+
+def _joined(chunks: Iterable[bytes], url: str, max_bytes: int) -> bytes:
+    read = bytearray()
+    for chunk in chunks:
+        read += chunk
+        if len(read) > max_bytes:
+            raise ToolInvocationError(
+                f"The answer of {place(url)} is larger than {max_bytes} bytes. Ask for less, such as one page."
+            )
+    return bytes(read)
+
+
+class _Watch:
+    """Cut the connection when time is up, however slowly bytes drip in."""
+
+    def __init__(self, seconds: float) -> None:
+        self.fired = seconds <= 0
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(max(seconds, 0.001), self._fire)
+        self._timer.daemon = True
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Note each socket that httpcore opens."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._sockets.append(info["return_value"].get_extra_info("socket"))
+
+    def _fire(self) -> None:
+        self.fired = True
+        for item in self._sockets:
+            try:
+                item.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # closed already
+
+    def __enter__(self) -> _Watch:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._timer.cancel()
+
+
+def _transport(httpx: Any, url: str) -> Any:
+    """Make a transport for one exchange; a kept connection would outlive a notebook cell."""
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.HTTPTransport(verify=_tls_context(), limits=limits, proxy=_proxy(url), trust_env=True)
+
+
+@functools.cache
+def _tls_context() -> Any:
+    return load_extra("httpx", "openapi").create_ssl_context()
+
+
+def _proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL."""
+    import urllib.request
+
+    parts = urlsplit(url)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme.lower()) or proxies.get("all")
+    return None if not proxy or urllib.request.proxy_bypass(parts.hostname or "") else proxy

@@ -1,0 +1,279 @@
+"""List the operations of an OpenAPI document, each as a function with a name, a text and a schema.
+
+Not here: how arguments become a request (`request`), schemas in detail (`schema`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolkit.errors import ConfigError, closest
+from toolkit.execution.openapi.body import Body, Node, read_body
+from toolkit.execution.openapi.schema import write_schemas
+from toolkit.execution.openapi.spec import OpenAPISpec
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_PLACES = ("path", "query", "header", "cookie")
+# a model must not set these: the first three are OpenAPI's rule, the others steer the connection
+_RESERVED_HEADERS = {"accept", "content-type", "authorization", "host", "connection", "content-length", "cookie"}
+_RESERVED_HEADERS |= {"transfer-encoding", "upgrade", "te", "trailer", "expect", "proxy-authorization"}
+_MAX_DESCRIPTION = 1024
+_MAX_NAME = 64
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Hold one argument of an operation and where it goes.
+
+    Attributes:
+        argument: the name that the model writes.
+        name: the name on the wire; the same unless two places share it.
+        place: `path`, `query`, `header`, `cookie` or `body`.
+        style: how arrays and objects are spelled, as OpenAPI names it.
+        media_type: set where the value is sent as a document, such as JSON in a query.
+    """
+
+    argument: str
+    name: str
+    place: str
+    required: bool = False
+    style: str = "simple"
+    explode: bool = False
+    allow_reserved: bool = False
+    media_type: str | None = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Hold one operation.
+
+    Attributes:
+        id: the raw operationId, or path and method where there is none.
+        name: the id in [A-Za-z0-9_], at most 64 long, unique in the document.
+        method: in capitals.
+        servers: the server objects in force: the operation's, else the path's, else the document's.
+        security: the security requirements in force; empty for none.
+        arguments: every argument and where it goes.
+        parameters: JSON Schema of the arguments.
+    """
+
+    id: str
+    name: str
+    method: str
+    path: str
+    description: str
+    arguments: tuple[Parameter, ...]
+    body: Body | None
+    parameters: dict[str, Any]
+    servers: tuple[Mapping[str, Any], ...] = ()
+    security: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Return every way to name the operation in `allowed_operations`."""
+        return self.id, self.name, f"{self.method} {self.path}"
+
+    @property
+    def tool_spec(self) -> dict[str, Any]:
+        """Return name, description and parameters: what a model is shown."""
+        return {"name": self.name, "description": self.description, "parameters": self.parameters}
+
+    def __repr__(self) -> str:
+        return f"Operation({self.name}: {self.method} {self.path})"
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Hold an operation found in the document, before its schema is written."""
+
+    spec: OpenAPISpec
+    path: str
+    method: str
+    id: str
+    name: str
+    item: Mapping[str, Any]
+    node: Mapping[str, Any]
+    base: str
+
+
+def operations(spec: OpenAPISpec, allowed: Iterable[str] | None = None) -> list[Operation]:
+    """List the operations of a document, in its order.
+
+    Args:
+        spec: the document.
+        allowed: operationIds, normalised names or "GET /path"; None takes all.
+
+    Raises:
+        ConfigError: an allowed name fits no operation, or a schema cannot be read.
+    """
+    drafts = _drafts(spec)
+    if allowed is not None:
+        drafts = _only(drafts, [allowed] if isinstance(allowed, str) else list(allowed))
+    return [_finish(draft) for draft in drafts]
+
+
+def normalise(name: str) -> str:
+    """Spell a name in [A-Za-z0-9_], at most 64 long.
+
+    >>> normalise("create-pet.v1")
+    'create_pet_v1'
+    """
+    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")[:_MAX_NAME] or "operation"
+
+
+def _drafts(spec: OpenAPISpec) -> list[_Draft]:
+    drafts: list[_Draft] = []
+    taken: set[str] = set()
+    for path, node in spec.document["paths"].items():
+        item, base, _ = spec.follow(node, spec.location)
+        if not isinstance(item, Mapping) or str(path).startswith("x-"):
+            continue
+        for method, operation in item.items():
+            if method in METHODS and isinstance(operation, Mapping):
+                raw = str(operation.get("operationId") or f"{path}_{method}")
+                name = _unique(normalise(raw), taken)
+                drafts.append(_Draft(spec, str(path), method, raw, name, item, operation, base))
+    return drafts
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    found, count = name, 2
+    while found in taken:
+        tail = f"_{count}"
+        found, count = name[: _MAX_NAME - len(tail)] + tail, count + 1
+    taken.add(found)
+    return found
+
+
+def _only(drafts: list[_Draft], allowed: list[str]) -> list[_Draft]:
+    """Keep the allowed drafts; a raw id counts before a normalised name, so no name lets in a stranger."""
+    spellings = {f"{draft.method.upper()} {draft.path}": draft for draft in drafts}
+    spellings |= {draft.name: draft for draft in drafts}
+    spellings |= {draft.id: draft for draft in drafts}
+    unknown = [name for name in allowed if name not in spellings]
+    if unknown:
+        near = closest(str(unknown[0]), [draft.id for draft in drafts])
+        known = ", ".join(draft.id for draft in drafts[:30])
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"allowed_operations names {unknown[0]!r}, which the document lacks.{hint} It has: {known}.")
+    kept = [spellings[name] for name in allowed]
+    return [draft for draft in drafts if draft in kept]
+
+
+def _finish(draft: _Draft) -> Operation:
+    """Write the schema of one operation; a fault in it names the operation."""
+    try:
+        return _written(draft)
+    except ConfigError as error:
+        raise ConfigError(
+            f"Operation {draft.id!r} cannot be read: {error} Or leave it out with allowed_operations."
+        ) from None
+
+
+def _written(draft: _Draft) -> Operation:
+    found = list(_parameters(draft))
+    body, body_nodes = read_body(draft.spec, draft.node.get("requestBody"), draft.base)
+    arguments = _name_arguments([parameter for parameter, _, _ in found], body_nodes)
+    schemas = {item.argument: node for item, (_, node, _) in zip(arguments, found, strict=False)}
+    schemas |= {item.argument: body_nodes[item.name][0] for item in arguments[len(found) :]}
+    written, definitions = write_schemas(draft.spec, schemas, draft.id)
+    for item, (_, _, text) in zip(arguments, found, strict=False):
+        if text and isinstance(written[item.argument], dict):
+            written[item.argument] = {**written[item.argument], "description": text}
+    parameters: dict[str, Any] = {"type": "object", "properties": written}
+    if required := [item.argument for item in arguments if item.required]:
+        parameters["required"] = required
+    if definitions:
+        parameters["$defs"] = definitions
+    return _operation(draft, tuple(arguments), body, parameters)
+
+
+def _operation(
+    draft: _Draft, arguments: tuple[Parameter, ...], body: Body | None, parameters: dict[str, Any]
+) -> Operation:
+    node, document = draft.node, draft.spec.document
+    security = node.get("security", document.get("security")) or []
+    servers = node.get("servers") or draft.item.get("servers") or document.get("servers") or [{"url": "/"}]
+    return Operation(
+        id=draft.id,
+        name=draft.name,
+        method=draft.method.upper(),
+        path=draft.path,
+        description=_description(draft),
+        arguments=arguments,
+        body=body,
+        parameters=parameters,
+        servers=tuple(item for item in servers if isinstance(item, Mapping)),
+        security=tuple(item for item in security if isinstance(item, Mapping)),
+    )
+
+
+def _description(draft: _Draft) -> str:
+    """Return the operation's text; its method and path where it has none, since a model needs something to read."""
+    for owner in (draft.node, draft.item):
+        text = owner.get("description") or owner.get("summary")
+        if isinstance(text, str) and text.strip():
+            return text.strip()[:_MAX_DESCRIPTION]
+    return f"{draft.method.upper()} {draft.path}"
+
+
+def _parameters(draft: _Draft) -> Iterator[tuple[Parameter, Node, str]]:
+    """Yield each parameter with its schema and its text; the operation's own replace the path's."""
+    found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+    for owner in (draft.item, draft.node):
+        for node in owner.get("parameters") or ():
+            item, base, _ = draft.spec.follow(node, draft.base)
+            if isinstance(item, Mapping) and isinstance(item.get("name"), str) and _is_offered(item, draft.path):
+                found[item["name"], item["in"]] = item, base
+    for name in re.findall(r"\{([^{}]+)\}", draft.path):  # placeholders that nobody declared
+        found.setdefault((name, "path"), ({"name": name, "in": "path", "schema": {"type": "string"}}, draft.base))
+    for place in _PLACES:
+        for (_, where), (item, base) in found.items():
+            if where == place:
+                yield _parameter(item, base)
+
+
+def _is_offered(item: Mapping[str, Any], path: str) -> bool:
+    place, name = item.get("in"), item["name"]
+    if place == "path":
+        return f"{{{name}}}" in path
+    return place in _PLACES and not (place == "header" and name.lower() in _RESERVED_HEADERS)
+
+
+def _parameter(item: Mapping[str, Any], base: str) -> tuple[Parameter, Node, str]:
+    place = item["in"]
+    style = item.get("style") or ("form" if place in ("query", "cookie") else "simple")
+    explode = item["explode"] if isinstance(item.get("explode"), bool) else style == "form"
+    media_type, schema = None, item.get("schema", {})
+    if isinstance(item.get("content"), Mapping) and item["content"]:
+        media_type, media = next(iter(item["content"].items()))
+        schema = media.get("schema", {}) if isinstance(media, Mapping) else {}
+    text = item.get("description")
+    parameter = Parameter(
+        argument=item["name"],
+        name=item["name"],
+        place=place,
+        required=place == "path" or item.get("required") is True,
+        style=str(style),
+        explode=explode,
+        allow_reserved=item.get("allowReserved") is True,
+        media_type=media_type,
+    )
+    return parameter, (schema, base), text if isinstance(text, str) else ""
+
+
+def _name_arguments(parameters: list[Parameter], body: Mapping[str, tuple[Node, bool]]) -> list[Parameter]:
+    """Give every argument a name of its own: a second `id` becomes `body_id`, say."""
+    fields_of_body = [Parameter(name, name, "body", needed) for name, (_, needed) in body.items()]
+    taken: set[str] = set()
+    out = []
+    for item in (*parameters, *fields_of_body):
+        name = item.name
+        while name in taken:
+            name = f"{item.place}_{name}"
+        taken.add(name)
+        out.append(replace(item, argument=name))
+    return out

@@ -1,0 +1,253 @@
+"""Build the request of one operation from the arguments of a call: pure, unsigned, nothing is sent.
+
+Not here: spelling single values (`encoding`), credentials (`auth`), sending (`http`).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError
+from toolkit.execution.openapi.body import FORM, MULTIPART, is_json
+from toolkit.execution.openapi.encoding import (
+    Pairs,
+    cookie_pairs,
+    header_value,
+    json_of,
+    path_value,
+    query_pairs,
+    text_of,
+)
+from toolkit.execution.openapi.http import WireRequest, origin, place
+from toolkit.execution.openapi.operations import Operation, Parameter
+
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+_LITERAL = "/:@!$&'()*+,;=-._~%"  # what a path template may hold as it is
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Request:
+    """Hold a request in parts; names and values are encoded already.
+
+    Attributes:
+        method: in capitals.
+        url: without query.
+        query: encoded pairs.
+        headers: name and value; without credentials.
+        cookies: encoded pairs.
+        json: the body before it was written, where it is JSON; else None.
+        content: the body's bytes, or None.
+    """
+
+    method: str
+    url: str
+    query: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, bytes], ...] = ()
+    cookies: tuple[tuple[str, str], ...] = ()
+    json: Any = None
+    content: bytes | None = None
+
+    @property
+    def full_url(self) -> str:
+        """Return the URL with its query."""
+        query = "&".join(f"{name}={value}" for name, value in self.query)
+        return f"{self.url}?{query}" if query else self.url
+
+    def to_wire(self) -> WireRequest:
+        """Return the request as it goes out."""
+        headers = self.headers
+        if self.cookies:
+            cookie = "; ".join(f"{name}={value}" for name, value in self.cookies)
+            headers = (*headers, ("Cookie", cookie.encode()))
+        return WireRequest(self.method, self.full_url, headers, self.content)
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {place(self.url)})"
+
+
+def server_url(operation: Operation, location: str = "", server: str | None = None) -> str:
+    """Return the base URL of an operation.
+
+    Args:
+        operation: its first server counts; variables take their defaults.
+        location: URL of the document, for a relative server.
+        server: a base URL to use instead of the document's.
+
+    Raises:
+        ConfigError: it is no absolute http(s) URL.
+    """
+    named = server or _filled(operation.servers[0] if operation.servers else {"url": "/"})
+    try:
+        url = urljoin(location, named)
+        parts = urlsplit(url)
+        origin(url)
+    except ValueError as error:
+        raise ConfigError(f"Server {named!r} of operation {operation.id!r} is no URL: {error}.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"Operation {operation.id!r} has no server: {url!r} is not an http(s) URL. Give server='https://…'."
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigError(f"Server {place(url)!r} must be a plain URL, without user, query or fragment.")
+    return url.rstrip("/")
+
+
+def _filled(server: Mapping[str, Any]) -> str:
+    variables = server.get("variables")
+    known = variables if isinstance(variables, Mapping) else {}
+
+    def fill(match: re.Match[str]) -> str:
+        variable = known.get(match[1])
+        if not isinstance(variable, Mapping) or "default" not in variable:
+            raise ConfigError(f"Server {server.get('url')!r} has no default for {match[1]!r}. Give server='https://…'.")
+        return str(variable["default"])
+
+    return _PLACEHOLDER.sub(fill, str(server.get("url", "/")))
+
+
+def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> Request:
+    """Build the request of an operation.
+
+    Arguments that the operation does not declare are left out. Null counts as not given, except in a body.
+
+    Args:
+        operation: what to call.
+        arguments: the model's arguments, by `Parameter.argument`.
+        base_url: what `server_url` gave.
+
+    Raises:
+        ToolArgumentsError: a required one is missing, or a value cannot be sent safely.
+        ToolInvocationError: the path would leave the server.
+    """
+    values = {item.argument: (item, _value(item, arguments)) for item in operation.arguments}
+    placed = [(item, value) for item, value in values.values() if value is not _MISSING]
+    url = base_url + _path(operation, {item.name: (item, value) for item, value in placed if item.place == "path"})
+    if origin(url) != origin(base_url):
+        raise ToolInvocationError(f"Path {operation.path!r} would leave the server {place(base_url)!r}.")
+    content_type, json_body, content = _body(operation, {i.name: v for i, v in placed if i.place == "body"})
+    headers = [(item.name, _in_header(item, value)) for item, value in placed if item.place == "header"]
+    if content_type:
+        headers.append(("Content-Type", content_type.encode()))
+    query = [pair for item, value in placed if item.place == "query" for pair in _in_query(item, value)]
+    cookies = [pair for item, value in placed if item.place == "cookie" for pair in _in_cookie(item, value)]
+    return Request(
+        operation.method,
+        url,
+        (*_fixed_query(operation), *query),
+        tuple(headers),
+        tuple(cookies),
+        json_body,
+        content,
+    )
+
+
+def _value(item: Parameter, arguments: Mapping[str, Any]) -> Any:
+    """Return the argument's value; what counts is whether it is there, so 0, false and "" are sent."""
+    value = arguments.get(item.argument, _MISSING)
+    if value is None and item.place != "body":
+        value = _MISSING
+    if value is _MISSING and item.required:
+        raise ToolArgumentsError(f"Missing required {item.place} parameter {item.argument!r}. Give it.")
+    return value
+
+
+def _path(operation: Operation, values: Mapping[str, tuple[Parameter, Any]]) -> str:
+    """Fill the template; each value stays inside its segment."""
+    template = operation.path.partition("#")[0].partition("?")[0]
+    segments = [_segment(segment, values) for segment in template.lstrip("/").split("/")]
+    return "/" + "/".join(segments)
+
+
+def _segment(template: str, values: Mapping[str, tuple[Parameter, Any]]) -> str:
+    """Fill one segment.
+
+    Raises:
+        ToolArgumentsError: it would be empty or a dot segment, which servers resolve however it is encoded.
+    """
+    pieces = _PLACEHOLDER.split(template)
+    filled = ""
+    for index, piece in enumerate(pieces):
+        filled += _in_path(*values[piece]) if index % 2 and piece in values else quote(piece, safe=_LITERAL)
+    if len(pieces) > 1 and unquote(filled) in ("", ".", ".."):
+        raise ToolArgumentsError(f"Path parameter {pieces[1]!r} cannot be {unquote(filled)!r}. Give a real value.")
+    return filled
+
+
+def _in_path(item: Parameter, value: Any) -> str:
+    value = json_of(value) if item.media_type else value
+    return path_value(item.name, value, item.style, item.explode)
+
+
+def _in_query(item: Parameter, value: Any) -> Pairs:
+    if item.media_type:
+        return query_pairs(item.name, json_of(value) if is_json(item.media_type) else value, "form", True)
+    return query_pairs(item.name, value, item.style, item.explode, item.allow_reserved)
+
+
+def _in_header(item: Parameter, value: Any) -> bytes:
+    return header_value(item.name, json_of(value) if item.media_type else value, item.explode)
+
+
+def _in_cookie(item: Parameter, value: Any) -> Pairs:
+    return cookie_pairs(item.name, json_of(value) if item.media_type else value, item.explode)
+
+
+def _fixed_query(operation: Operation) -> Pairs:
+    """Return the query that some documents write into the path itself."""
+    query = operation.path.partition("#")[0].partition("?")[2]
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
+    return [(quote(name, safe="%[]"), quote(value, safe="%")) for name, _, value in pairs]
+
+
+def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, Any, bytes | None]:
+    """Write the body: its content type, its JSON value where it is JSON, its bytes."""
+    body = operation.body
+    if body is None or (not values and not body.required):
+        return "", None, None
+    missing = [name for name in body.needs if name not in values]
+    if missing:
+        raise ToolArgumentsError(f"Missing required body property {missing[0]!r}. Give it.")
+    value = values["body"] if body.whole else dict(values)
+    if is_json(body.media_type):
+        kind = body.media_type if "*" not in body.media_type else "application/json"
+        return kind, value, _bytes(json_of(value))
+    if body.media_type in (FORM, MULTIPART) and isinstance(value, Mapping):
+        return _form(value, body.encoding) if body.media_type == FORM else _multipart(value)
+    kind = body.media_type if "*" not in body.media_type else "application/octet-stream"
+    return kind, None, _bytes(text_of(value))
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolArgumentsError("The body holds half a character and cannot be sent.") from None
+
+
+def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) -> tuple[str, None, bytes]:
+    pairs: Pairs = []
+    for name, item in value.items():
+        style, explode = encoding.get(name, ("form", True))
+        shown = json_of(item) if isinstance(item, Mapping) and name not in encoding else item
+        pairs += query_pairs(name, shown, style, explode) if shown is not None else []
+    return FORM, None, "&".join(f"{name}={part}" for name, part in pairs).encode()
+
+
+def _multipart(value: Mapping[str, Any]) -> tuple[str, None, bytes]:
+    """Write form fields as parts; a list gives one part for each item."""
+    boundary = secrets.token_hex(16)
+    lines: list[bytes] = []
+    for name, item in value.items():
+        for part in item if isinstance(item, list) else [item]:
+            label = re.sub(r'[\r\n"]', lambda match: quote(match[0]), name)
+            lines += [f"--{boundary}".encode(), f'Content-Disposition: form-data; name="{label}"'.encode()]
+            lines += [b"Content-Type: application/json"] if isinstance(part, Mapping) else []
+            lines += [b"", _bytes("" if part is None else text_of(part))]
+    lines += [f"--{boundary}--".encode(), b""]
+    return f"{MULTIPART}; boundary={boundary}", None, b"\r\n".join(lines)

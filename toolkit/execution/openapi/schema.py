@@ -1,0 +1,264 @@
+"""Turn the schemas of an OpenAPI document into one self-contained JSON Schema (draft 2020-12).
+
+References are written out, since small models read nested text better than pointers; a recursive one, and all of
+them where writing out would explode, become entries of `$defs`.
+
+Not here: which schemas an operation has (`operations`).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.execution.openapi.spec import OpenAPISpec
+
+_MAX_INLINE = 800  # nodes; beyond it references are kept as $defs
+_MAX_NODES = 50_000
+_TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
+_PLAIN = ("title", "description", "default", "enum", "const", "format", "uniqueItems", "deprecated")
+_NUMBERS = ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains")
+_ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems")
+_MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED = ("properties", "patternProperties", "dependentSchemas")
+_ANNOTATIONS = {
+    "title",
+    "description",
+    "default",
+    "deprecated",
+    "nullable",
+    "example",
+    "examples",
+    "readOnly",
+    "writeOnly",
+}
+
+Schema = dict[str, Any]
+
+
+class _TooLarge(Exception):  # noqa: N818 - a signal, never seen outside
+    pass
+
+
+class SchemaWriter:
+    """Write the schemas of one operation; `definitions` collects what is referred to.
+
+    Attributes:
+        definitions: the `$defs` that the written schemas point to.
+    """
+
+    def __init__(self, spec: OpenAPISpec, keep_references: bool = False) -> None:
+        self._spec = spec
+        self._keep = keep_references
+        self._names: dict[str, str] = {}  # address of a schema -> name in $defs
+        self._open: list[str] = []  # addresses being written out
+        self._nodes = 0
+        self.definitions: dict[str, Any] = {}
+
+    def write(self, node: Any, base: str) -> Any:
+        """Write the schema `node` of the document at `base`, and the definitions it needs."""
+        written = self._write(node, base)
+        while missing := [(uri, name) for uri, name in self._names.items() if name not in self.definitions]:
+            for address, name in missing:
+                self.definitions[name] = self._target({"$ref": address}, base, address)
+        return written
+
+    def _write(self, node: Any, base: str) -> Any:
+        self._nodes += 1
+        if self._nodes > (_MAX_NODES if self._keep else _MAX_INLINE):
+            raise _TooLarge
+        if not isinstance(node, Mapping):
+            return node if isinstance(node, bool) else {}
+        if not isinstance(node.get("$ref"), str):
+            return self._convert(node, base)
+        _, _, address = self._spec.follow(node, base)
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        return self._beside(self._refer(node, base, address), beside, base)
+
+    def _refer(self, node: Mapping[str, Any], base: str, address: str) -> Any:
+        if address not in self._names and (self._keep or address in self._open):
+            self._names[address] = self._name(address)
+        if address in self._names:
+            return {"$ref": f"#/$defs/{self._names[address]}"}
+        return self._target(node, base, address)
+
+    def _target(self, node: Mapping[str, Any], base: str, address: str) -> Any:
+        target, there, _ = self._spec.follow({"$ref": node["$ref"]}, base)
+        self._open.append(address)
+        try:
+            return self._write(target, there)
+        finally:
+            self._open.pop()
+
+    def _beside(self, schema: Any, beside: Mapping[str, Any], base: str) -> Any:
+        """Apply keywords that stand beside a `$ref`: annotations replace, others add to it."""
+        if not beside or not isinstance(schema, dict):
+            return schema
+        extra = self._convert(beside, base) if not self._spec.is_3_0 else self._convert(_annotations(beside), base)
+        if set(extra) <= _ANNOTATIONS:
+            return {**schema, **extra}
+        return {"allOf": [schema, extra]}
+
+    def _name(self, address: str) -> str:
+        stem = re.sub(r"[^A-Za-z0-9_]+", "_", address.rpartition("/")[2]).strip("_") or "Schema"
+        name, count = stem, 2
+        while name in self._names.values():
+            name, count = f"{stem}_{count}", count + 1
+        return name
+
+    def _convert(self, node: Mapping[str, Any], base: str) -> Schema:
+        out = _plain_keywords(node)
+        for key in _ONE:
+            if isinstance(node.get(key), (Mapping, bool)):
+                out[key] = self._write(node[key], base)
+        for key in _MANY:
+            if isinstance(node.get(key), list) and node[key]:
+                out[key] = [self._write(item, base) for item in node[key]]
+        for key in _NAMED:
+            if isinstance(node.get(key), Mapping):
+                out[key] = self._properties(node[key], base)
+        if isinstance(node.get("required"), list):
+            self._require(out, node, base)
+        return _nullable(merge_all_of(out), node)
+
+    def _properties(self, properties: Mapping[str, Any], base: str) -> Schema:
+        return {name: self._write(item, base) for name, item in properties.items() if not self._read_only(item, base)}
+
+    def _require(self, out: Schema, node: Mapping[str, Any], base: str) -> None:
+        properties = node.get("properties")
+        known = properties if isinstance(properties, Mapping) else {}
+        names = [name for name in node["required"] if isinstance(name, str)]
+        required = [name for name in dict.fromkeys(names) if not self._read_only(known.get(name), base)]
+        if required:
+            out["required"] = required
+
+    def _read_only(self, item: Any, base: str) -> bool:
+        """Tell whether a property is only ever sent by the server."""
+        if not isinstance(item, Mapping):
+            return False
+        if item.get("readOnly") is True:
+            return True
+        target = self._spec.follow(item, base)[0]
+        return isinstance(target, Mapping) and target.get("readOnly") is True
+
+
+def write_schemas(spec: OpenAPISpec, nodes: Mapping[str, tuple[Any, str]], owner: str) -> tuple[Schema, Schema]:
+    """Write several schemas, each given as (node, base), and the definitions they share.
+
+    Raises:
+        ConfigError: they are too large even with references kept.
+    """
+    for keep in (False, True):
+        writer = SchemaWriter(spec, keep)
+        try:
+            return {name: writer.write(node, base) for name, (node, base) in nodes.items()}, writer.definitions
+        except _TooLarge:
+            continue
+    raise ConfigError(f"The schema of {owner!r} has more than {_MAX_NODES} nodes. Leave it out of allowed_operations.")
+
+
+def _annotations(node: Mapping[str, Any]) -> Schema:
+    return {key: value for key, value in node.items() if key in _ANNOTATIONS}
+
+
+def _plain_keywords(node: Mapping[str, Any]) -> Schema:
+    """Keep the keywords without schemas in them, those that documents often misspell only if they are sound."""
+    out = _type(node)
+    out.update({key: node[key] for key in _PLAIN if key in node})
+    if not isinstance(out.get("enum", []), list):
+        del out["enum"]
+    out.update({key: node[key] for key in _NUMBERS if _is_number(node.get(key))})
+    out.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and node[key] >= 0})
+    if isinstance(node.get("pattern"), str) and _is_pattern(node["pattern"]):
+        out["pattern"] = node["pattern"]
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if node.get(exclusive) is True and bound in out:  # the boolean spelling of OpenAPI 3.0
+            out[exclusive] = out.pop(bound)
+    return out
+
+
+def _type(node: Mapping[str, Any]) -> Schema:
+    kinds = node.get("type")
+    if isinstance(kinds, list):
+        kept = [kind for kind in dict.fromkeys(map(str, kinds)) if kind in _TYPES]
+        return {"type": kept if len(kept) > 1 else kept[0]} if kept else {}
+    return {"type": kinds} if isinstance(kinds, str) and kinds in _TYPES else {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@functools.lru_cache(1024)
+def _is_pattern(pattern: str) -> bool:
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": pattern})
+    except ValueError:  # ValidationError is one
+        return False
+    return True
+
+
+def _nullable(schema: Schema, node: Mapping[str, Any]) -> Schema:
+    """Spell OpenAPI 3.0's `nullable` as JSON Schema does."""
+    if node.get("nullable") is not True:
+        return schema
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema = {**schema, "enum": [*schema["enum"], None]}
+    kinds = schema.get("type")
+    if isinstance(kinds, str):
+        return {**schema, "type": [kinds, "null"]} if kinds != "null" else schema
+    if isinstance(kinds, list) or not set(schema) & {"allOf", "anyOf", "oneOf", "$ref"}:
+        return {**schema, "type": [*kinds, "null"]} if isinstance(kinds, list) and "null" not in kinds else schema
+    kept = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
+    inner = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
+    return {**kept, "anyOf": [inner, {"type": "null"}]}
+
+
+def merge_all_of(schema: Schema) -> Schema:
+    """Join an `allOf` of plain objects into one object; leave any other as it is.
+
+    >>> merge_all_of({"allOf": [{"type": "object", "properties": {"a": {}}}, {"properties": {"b": {}}}]})
+    {'type': 'object', 'properties': {'a': {}, 'b': {}}}
+    """
+    parts = schema.get("allOf")
+    if not parts:
+        return schema
+    outer = {key: value for key, value in schema.items() if key != "allOf"}
+    if len(parts) == 1 and isinstance(parts[0], dict) and not set(parts[0]) & set(outer) - _ANNOTATIONS:
+        return {**parts[0], **outer}
+    parts = [*parts, outer]
+    if not all(isinstance(part, dict) and set(part) <= _MERGEABLE for part in parts):
+        return schema
+    if any(part.get("type", "object") != "object" for part in parts) or _clash(parts):
+        return schema
+    return _merged(parts)
+
+
+_MERGEABLE = {"type", "properties", "required", "title", "description", "deprecated", "default"}
+
+
+def _clash(parts: list[Schema]) -> bool:
+    """Tell whether two parts describe one property differently."""
+    seen: Schema = {}
+    for part in parts:
+        for name, item in part.get("properties", {}).items():
+            if seen.setdefault(name, item) != item:
+                return True
+    return False
+
+
+def _merged(parts: list[Schema]) -> Schema:
+    out: Schema = {}
+    required: list[str] = []
+    for part in parts:
+        out.update({key: value for key, value in part.items() if key not in ("properties", "required")})
+        if "properties" in part:
+            out["properties"] = {**out.get("properties", {}), **part["properties"]}
+        required += part.get("required", [])
+    return {**out, "required": list(dict.fromkeys(required))} if required else out

@@ -1,0 +1,243 @@
+"""Call the operations of one OpenAPI document: OpenAPIService, and the tools made of it.
+
+The way of a call: is it allowed, do the arguments fit, build the request, sign it, send it, read the answer. Nothing
+is sent before every earlier step has passed, and no text that comes out of it holds a credential.
+
+Not here: letting a model choose the call (`toolkit.execution.openapi.tool`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
+from toolkit.execution.openapi.auth import Credentials, Signature, as_credentials, check_names, signature
+from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
+from toolkit.execution.openapi.operations import Operation, operations
+from toolkit.execution.openapi.request import Request, build_request, server_url
+from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
+from toolkit.execution.ready import ReadyTool, make_ready
+from toolkit.execution.secrets import hide
+from toolkit.tools import Effect, Tool
+
+_EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}
+_MAX_ERROR = 500  # characters of a server's error text that are passed on
+
+Origin = tuple[str, str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenAPIService:
+    """Hold the operations that may be called, and what calling them needs.
+
+    Attributes:
+        spec: the document.
+        operations: the allowed operations; nothing else can be called.
+        credentials: one Secret, or one for each security scheme.
+        server: a base URL to use instead of the document's.
+        home: the origins that credentials may go to.
+        limits: time and size of one exchange.
+    """
+
+    spec: OpenAPISpec
+    operations: tuple[Operation, ...]
+    credentials: Credentials = None
+    server: str | None = None
+    home: frozenset[Origin] = frozenset()
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def load(
+        cls,
+        source: Source | OpenAPISpec,
+        credentials: Any = None,
+        allowed_operations: Iterable[str] | None = None,
+        *,
+        server: str | None = None,
+        credential_hosts: Iterable[str] = (),
+        timeout_s: float = 30.0,
+        max_response_bytes: int = 1_000_000,
+    ) -> OpenAPIService:
+        """Read a document and make its operations callable.
+
+        Args:
+            source: URL, path, dict or text.
+            credentials: text, a Secret, or {scheme name: text or Secret}.
+            allowed_operations: operationIds, normalised names or "GET /path"; None allows all.
+            server: a base URL to use instead of the document's.
+            credential_hosts: further hosts that credentials may go to, where operations have servers of their own.
+            timeout_s: seconds for one call, redirects included.
+            max_response_bytes: most bytes of one answer.
+
+        Raises:
+            ConfigError: the document, an operation name or a credential cannot be used.
+        """
+        spec = load_spec(source, timeout_s=timeout_s)
+        secrets = as_credentials(credentials)
+        check_names(secrets, spec.security_schemes)
+        found = tuple(operations(spec, allowed_operations))
+        service = cls(spec, found, secrets, server, limits=Limits(timeout_s, max_response_bytes))
+        return replace(service, home=_home(service) | _origins_of(credential_hosts))
+
+    def find(self, name: str) -> Operation:
+        """Return an allowed operation by its name, or by its raw operationId.
+
+        Raises:
+            ToolNotFoundException: there is none, or it is not allowed.
+        """
+        for spelling in ("name", "id"):
+            for operation in self.operations:
+                if getattr(operation, spelling) == name:
+                    return operation
+        names = [operation.name for operation in self.operations]
+        raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}")
+
+    def request(self, name: str, arguments: Any) -> Request:
+        """Return the request that a call would send, without credentials.
+
+        Raises:
+            ToolError: the operation is not allowed, or the arguments do not fit.
+        """
+        operation = self.find(name)
+        checked = self._ready[operation.name].checked(arguments)
+        return build_request(operation, checked, server_url(operation, self.spec.location, self.server))
+
+    def signature(self, name: str, url: str) -> Signature:
+        """Return what authenticates a call of an operation at `url`.
+
+        Raises:
+            ToolInvocationError: a credential is missing, or it would go to a host it was not given for.
+        """
+        operation = self.find(name)
+        signed = signature(operation.security, self.spec.security_schemes, self.credentials)
+        if signed.values and origin(url) not in self.home:
+            raise ToolInvocationError(
+                f"Nothing was sent: operation {operation.name!r} is on another host, {urlsplit(url).hostname!r}, than "
+                "the credentials were given for. Name it in credential_hosts if it may have them."
+            )
+        return signed
+
+    def call(self, name: str, arguments: Any) -> Any:
+        """Call an operation and return its answer: JSON as Python data, anything else as text.
+
+        Raises:
+            ToolError: anything that keeps the answer from being a success; the message holds no credential.
+        """
+        operation = self.find(name)
+        request = self.request(name, arguments)
+        signed = self.signature(name, request.url)
+        failure, answer = None, None
+        try:
+            answer = exchange(signed.sign(request).to_wire(), self.limits)
+        except ToolInvocationError as error:
+            failure = type(error)(hide(str(error), signed.values))
+        if failure is not None or answer is None:  # raised outside the handler, so that nothing is chained to it
+            raise failure or ToolInvocationError(f"{operation.name} gave no answer.")
+        return _result(operation, answer, signed)
+
+    def tools(self) -> list[Tool]:
+        """Return one tool for each allowed operation; GET reads, DELETE is dangerous, the others write."""
+        return [ready.tool for ready in self._ready.values()]
+
+    @cached_property
+    def _ready(self) -> dict[str, ReadyTool]:
+        return {operation.name: make_ready(self._tool(operation)) for operation in self.operations}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave compiled validators out of a pickle; a Secret made from a token refuses by itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "_ready"}
+
+    def _tool(self, operation: Operation) -> Tool:
+        return Tool(
+            operation.name,
+            operation.description,
+            operation.parameters,
+            OperationCall(self, operation.name),
+            effect=_EFFECTS.get(operation.method, "writes"),
+        )
+
+    def __repr__(self) -> str:
+        return f"OpenAPIService({self.spec.title!r}, {len(self.operations)} operations)"
+
+
+@dataclass(frozen=True)
+class OperationCall:
+    """Be the function of a tool: call one operation."""
+
+    service: OpenAPIService
+    name: str
+
+    def __call__(self, /, **arguments: Any) -> Any:
+        """Call the operation."""
+        return self.service.call(self.name, arguments)
+
+    def __repr__(self) -> str:
+        return f"OperationCall({self.name})"
+
+
+def openapi_tools(source: Source | OpenAPISpec, **options: Any) -> list[Tool]:
+    """Return the operations of a document as tools; options as in `OpenAPIService.load`."""
+    return OpenAPIService.load(source, **options).tools()
+
+
+def _home(service: OpenAPIService) -> frozenset[Origin]:
+    """Return where credentials belong: the document's own servers.
+
+    A server that only one operation or path names counts only where the document has no servers of its own and all
+    of them agree, so a document cannot send a credential to a stranger through one operation.
+    """
+    if service.server:
+        return frozenset({origin(service.server)})
+    root = service.spec.document.get("servers")
+    if isinstance(root, list) and root:
+        items = [{"url": "/"} if not isinstance(item, Mapping) else item for item in root]
+        return frozenset().union(*(_origin_of(service, (item,)) for item in items))
+    found = frozenset().union(*(_origin_of(service, operation.servers) for operation in service.operations))
+    return found if len(found) == 1 else frozenset()
+
+
+def _origin_of(service: OpenAPIService, servers: tuple[Mapping[str, Any], ...]) -> frozenset[Origin]:
+    stand_in = Operation("", "", "GET", "/", "", (), None, {}, servers)
+    try:
+        return frozenset({origin(server_url(stand_in, service.spec.location))})
+    except (ConfigError, ValueError):
+        return frozenset()  # an unusable server is reported when it is called
+
+
+def _origins_of(hosts: Iterable[str]) -> frozenset[Origin]:
+    """Read hosts such as `api.example.com`, `api.example.com:8443` or a URL; a bare host means https."""
+    urls = [host if "://" in host else f"https://{host}" for host in ([hosts] if isinstance(hosts, str) else hosts)]
+    return frozenset(origin(url) for url in urls)
+
+
+def _result(operation: Operation, answer: Answer, signed: Signature) -> Any:
+    """Read an answer; what a server echoes of a credential is hidden too."""
+    text = hide(_text(answer), signed.values)
+    if not 200 <= answer.status < 300:
+        said = f": {text[:_MAX_ERROR]}" if text.strip() else "."
+        raise ToolInvocationError(f"{operation.method} {place(answer.url)} answered {answer.status}{said}")
+    if not text.strip():
+        return {"status": answer.status}
+    if "json" in answer.content_type.lower() or text.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def _text(answer: Answer) -> str:
+    kind = answer.content_type.partition(";")[0].strip().lower()
+    if kind.partition("/")[0] in ("image", "audio", "video", "font") or kind in ("application/zip", "application/pdf"):
+        return json.dumps({"status": answer.status, "content_type": kind, "bytes": len(answer.body)})
+    charset = re.search(r"charset=\"?([\w.-]+)", answer.content_type)
+    try:
+        return answer.body.decode(charset[1] if charset else "utf-8", errors="replace")
+    except LookupError:
+        return answer.body.decode("utf-8", errors="replace")

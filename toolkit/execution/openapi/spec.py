@@ -1,0 +1,294 @@
+"""Read an OpenAPI document and follow its references: from a URL, a file, a dict or text.
+
+OpenAPI 3.0, 3.1 and 3.2, JSON or YAML. Reading is bounded in bytes, nodes, depth and number of documents, and
+references leave the document only towards its own origin (URL) or its own folder (file).
+
+Not here: operations (`operations`), schemas (`schema`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.request import url2pathname
+
+from toolkit.errors import ConfigError, UserError
+from toolkit.execution._extras import load_extra
+
+MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
+_MAX_NODES = 2_000_000
+_MAX_DEPTH = 200
+_MAX_DOCUMENTS = 50
+_YAML_SCALARS = (
+    ("bool", "^(?:true|True|false|False)$", "tTfF"),
+    ("int", "^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
+    ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
+)
+
+Source = str | Path | Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenAPISpec:
+    """Hold an OpenAPI document and where it came from.
+
+    Attributes:
+        document: the root object.
+        location: URL of the document, for relative server URLs and references; empty for a dict or text.
+    """
+
+    document: dict[str, Any]
+    location: str = ""
+    _documents: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _followed: dict[tuple[str, str], tuple[Any, str, str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def title(self) -> str:
+        """Return the title of the API."""
+        info = self.document.get("info")
+        return str(info.get("title") or "API") if isinstance(info, Mapping) else "API"
+
+    @property
+    def is_3_0(self) -> bool:
+        """Tell whether schemas are in the dialect of OpenAPI 3.0, before JSON Schema 2020-12."""
+        return str(self.document["openapi"]).startswith("3.0")
+
+    @property
+    def security_schemes(self) -> dict[str, Any]:
+        """Return the security schemes by name."""
+        components = self.document.get("components")
+        schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
+        if not isinstance(schemes, Mapping):
+            return {}
+        return {str(name): self.follow(scheme, self.location)[0] for name, scheme in schemes.items()}
+
+    def follow(self, node: Any, base: str) -> tuple[Any, str, str]:
+        """Follow the `$ref` of a node, and of what it leads to.
+
+        Returns:
+            the node at the end, the location of its document, and its full address ("" if there was no `$ref`).
+
+        Raises:
+            ConfigError: the reference leads nowhere, in a circle, or out of bounds.
+        """
+        if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
+            return node, base, ""
+        key = (base, node["$ref"])
+        if key not in self._followed:
+            self._followed[key] = self._end_of(node, base)
+        return self._followed[key]
+
+    def _end_of(self, node: Any, base: str) -> tuple[Any, str, str]:
+        address, seen = "", set()
+        while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
+            ref = node["$ref"]
+            address = base + ref if ref.startswith("#") else urljoin(base, ref)
+            if address in seen:
+                raise ConfigError(f"Reference {ref!r} leads back to itself. Mend the document.")
+            seen.add(address)
+            base, pointer = urldefrag(address)
+            node = _at(self._load(base, ref), pointer, ref)
+        return node, base, address
+
+    def _load(self, location: str, ref: str) -> Any:
+        if location == self.location:
+            return self.document
+        if location not in self._documents:
+            if len(self._documents) >= _MAX_DOCUMENTS:
+                raise ConfigError(f"The document refers to more than {_MAX_DOCUMENTS} others. Bundle them into one.")
+            _check_neighbour(location, self.location, ref)
+            self._documents[location] = _parse(_read_location(location), location)
+        return self._documents[location]
+
+    def __repr__(self) -> str:
+        return f"OpenAPISpec({self.title!r}, {len(self.document['paths'])} paths)"
+
+
+def load_spec(source: Source | OpenAPISpec, *, timeout_s: float = 30.0, max_bytes: int = MAX_BYTES) -> OpenAPISpec:
+    """Read an OpenAPI document.
+
+    Args:
+        source: URL (http, https), path of a file, dict, or the document itself as JSON or YAML text.
+        timeout_s: seconds within which a URL must have answered.
+        max_bytes: most bytes to read.
+
+    Raises:
+        ConfigError: it cannot be read, or is no OpenAPI 3 document.
+        UserError: PyYAML or httpx is needed and not installed.
+    """
+    if isinstance(source, OpenAPISpec):
+        return source
+    if isinstance(source, Mapping):
+        _check_size(source)
+        document, location = dict(source), ""
+    else:
+        text, location = _read_source(source, timeout_s, max_bytes)
+        document = _parse(text, location)
+    return OpenAPISpec(_check_document(document, source), location)
+
+
+def _read_source(source: str | Path, timeout_s: float, max_bytes: int) -> tuple[str, str]:
+    """Return the text of a document and its location."""
+    if isinstance(source, str) and source.lower().startswith(("http://", "https://")):
+        return _read_url(source, timeout_s, max_bytes)
+    if path := _as_file(source):
+        return _read_file(path, max_bytes), path.resolve().as_uri()
+    if isinstance(source, str) and ("\n" in source.strip() or source.lstrip().startswith(("{", "[")) or ":" in source):
+        if len(source) > max_bytes:
+            raise ConfigError(f"The OpenAPI text is longer than {max_bytes} bytes. Raise max_bytes if you trust it.")
+        return source, ""
+    raise ConfigError(
+        f"{_brief(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text."
+    )
+
+
+def _as_file(source: Any) -> Path | None:
+    if not isinstance(source, (str, Path)):
+        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {_brief(source)}.")
+    try:
+        return Path(source) if Path(source).is_file() else None
+    except (OSError, ValueError):  # a long text is no file name
+        return None
+
+
+def _read_file(path: Path, max_bytes: int) -> str:
+    if path.stat().st_size > max_bytes:
+        raise ConfigError(f"{str(path)!r} is larger than {max_bytes} bytes. Raise max_bytes if you trust it.")
+    return path.read_text("utf-8-sig", errors="replace")
+
+
+def _read_url(url: str, timeout_s: float, max_bytes: int) -> tuple[str, str]:
+    """Fetch a document without any credential; follow redirects, but never from https to http."""
+    from toolkit.execution.openapi.http import Limits, fetch, place
+
+    try:
+        answer = fetch(url, Limits(timeout_s, max_bytes))
+        shown = place(answer.url)  # user and query of an address may be credentials
+    except UserError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
+    if answer.status != 200:
+        raise ConfigError(f"{shown!r} answered {answer.status}, not an OpenAPI document. Check the address.")
+    return answer.body.decode("utf-8-sig", errors="replace"), shown
+
+
+def _read_location(location: str) -> str:
+    if location.startswith("file:"):
+        path = Path(url2pathname(urlsplit(location).path))
+        if not path.is_file():
+            raise ConfigError(f"The document refers to {path.name!r}, which is not beside it.")
+        return _read_file(path, MAX_BYTES)
+    return _read_url(location, 30.0, MAX_BYTES)[0]
+
+
+def _check_neighbour(location: str, home: str, ref: str) -> None:
+    """Let references leave a document only towards its own origin, or its own folder."""
+    there, here = urlsplit(location), urlsplit(home)
+    same_place = home and (there.scheme, there.netloc) == (here.scheme, here.netloc)
+    if same_place and here.scheme == "file":
+        folder = Path(url2pathname(here.path)).parent.resolve()
+        same_place = Path(url2pathname(there.path)).resolve().is_relative_to(folder)
+    if not same_place:
+        raise ConfigError(f"Reference {ref!r} leaves the place of the document and is not followed. Bundle it in.")
+
+
+def _parse(text: str, location: str) -> Any:
+    """Parse JSON, else YAML, and check that it is of bearable size."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+    except ValueError:
+        value = _parse_yaml(text, location)
+    _check_size(value)
+    return value
+
+
+def _parse_yaml(text: str, location: str) -> Any:
+    yaml = load_extra("yaml", "openapi")
+    try:
+        value = yaml.load(text, Loader=_yaml_loader(yaml))
+        _check_size(value)  # before it is copied: aliases can multiply without end
+        return _plain(value)
+    except (yaml.YAMLError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
+    except RecursionError:
+        raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+
+
+def _yaml_loader(yaml: Any) -> Any:
+    """Make a safe loader with JSON's types only: `NO`, `2020-01-01` and `12:30` stay texts."""
+
+    class JsonLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        yaml_implicit_resolvers = {  # noqa: RUF012 - how PyYAML spells it
+            first: [(tag, pattern) for tag, pattern in entries if tag.rpartition(":")[2] in ("null", "merge")]
+            for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    for name, pattern, first in _YAML_SCALARS:
+        JsonLoader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), list(first))
+    return JsonLoader
+
+
+def _plain(value: Any) -> Any:
+    """Give mappings text keys, since `200:` is a number in YAML."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _check_size(value: Any) -> None:
+    """Refuse documents that are too deep or too large, aliases counted as often as they are used."""
+    stack, count = [(value, 0)], 0
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        if depth > _MAX_DEPTH or count > _MAX_NODES:
+            raise ConfigError(f"The OpenAPI document is deeper than {_MAX_DEPTH} or larger than {_MAX_NODES} nodes.")
+        if isinstance(node, Mapping):
+            stack.extend((item, depth + 1) for item in node.values())
+        elif isinstance(node, list):
+            stack.extend((item, depth + 1) for item in node)
+
+
+def _check_document(document: Any, source: Any) -> dict[str, Any]:
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"{_brief(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
+    if "swagger" in document:
+        raise ConfigError(
+            f"This is Swagger {document['swagger']}; OpenAPI 3 is needed. Convert it, e.g. swagger2openapi."
+        )
+    version = str(document.get("openapi", ""))
+    if not version.startswith("3."):
+        raise ConfigError(f"OpenAPI version {version or None!r} is not read. Give a document with openapi: 3.0 or 3.1.")
+    if not isinstance(document.get("paths"), Mapping):
+        raise ConfigError("The OpenAPI document has no 'paths' object, so it describes nothing to call.")
+    return dict(document)
+
+
+def _at(document: Any, pointer: str, ref: str) -> Any:
+    """Return what a JSON pointer names."""
+    if pointer and not pointer.startswith("/"):
+        raise ConfigError(f"Reference {ref!r} names an anchor; only JSON pointers such as '#/components/…' are read.")
+    node = document
+    for raw in pointer.split("/")[1:]:
+        part = unquote(raw).replace("~1", "/").replace("~0", "~")
+        if isinstance(node, list) and part.isdecimal() and int(part) < len(node):
+            node = node[int(part)]
+        elif isinstance(node, Mapping) and part in node:
+            node = node[part]
+        else:
+            raise ConfigError(f"Reference {ref!r} leads nowhere: {part!r} is missing. Mend the document.")
+    return node
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

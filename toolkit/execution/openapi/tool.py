@@ -1,0 +1,289 @@
+"""Let a model call a REST API: OpenAPITool turns the last user message into one request and returns its answer.
+
+Any `ChatModel` will do: the operations go to it natively where it takes tools, else through a protocol's prompt, or
+held to the operations' JSON Schema in the constrained arm.
+
+Not here: the operations and their calls (`toolkit.execution.openapi.service`). For several calls, or an agent that
+reads the answers, use `Toolset.from_openapi` instead: the same operations as ordinary tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from toolkit.errors import ConfigError, ToolError, ToolInvocationError, UserError
+from toolkit.execution.arguments import as_object
+from toolkit.execution.conversion import to_text
+from toolkit.execution.openapi.auth import as_credentials
+from toolkit.execution.openapi.service import OpenAPIService
+from toolkit.execution.openapi.spec import OpenAPISpec, Source
+from toolkit.execution.secrets import Secret
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
+from toolkit.models.base import ChatModel, Options, Reply
+from toolkit.tools import Tool, as_tools
+
+_SPELLINGS = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}  # what OpenAI calls our options
+
+
+class LLMProvider(StrEnum):
+    """Name who serves the model, in Haystack's words; a model name with its own prefix outranks it."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    COHERE = "cohere"
+    OLLAMA = "ollama"
+    EMBEDDED = "embedded"
+
+
+class OpenAPITool:
+    """Call one operation of an OpenAPI service as a model reads it from the user's words.
+
+    >>> from toolkit import ScriptedModel
+    >>> spec = {"openapi": "3.1.0", "paths": {"/now": {"get": {"operationId": "now"}}}}
+    >>> OpenAPITool(ScriptedModel(["I cannot."]), spec=spec).run([ChatMessage.from_user("The time?")])
+    {'service_response': [ChatMessage(user: '{"error": "The model called no operation; it said: I cannot."}')]}
+
+    Args:
+        generator_api: a ChatModel, a model's name, or a provider with `generator_api_params={"model": …}`.
+        generator_api_params: `model`, and settings that `load_model` takes; `generation_kwargs` holds options.
+        spec: URL, path, dict or text of the OpenAPI document; may also be given at run time.
+        credentials: a Secret, or {scheme name: Secret}.
+        allowed_operations: operationIds that may be called; enforced when a call is made. None allows all.
+        protocol: how operations are shown in the prompted and constrained arms.
+        arm: "native", "prompted" or "constrained"; None is native where the model takes tools, else prompted.
+        settings: `server`, `credential_hosts`, `timeout_s`, `max_response_bytes`, as in `OpenAPIService.load`.
+
+    Raises:
+        ConfigError: the model, document, credentials or operations cannot be used.
+    """
+
+    def __init__(
+        self,
+        generator_api: ChatModel | LLMProvider | str,
+        generator_api_params: Mapping[str, Any] | None = None,
+        spec: Source | OpenAPISpec | None = None,
+        credentials: Any = None,
+        allowed_operations: Iterable[str] | None = None,
+        *,
+        protocol: Any = "hermes",
+        arm: Literal["native", "prompted", "constrained"] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.generator_api = generator_api
+        self.generator_api_params = dict(generator_api_params or {})
+        self.spec = spec
+        self.credentials = as_credentials(credentials)
+        self.allowed_operations = list(allowed_operations) if allowed_operations is not None else None
+        self.protocol = protocol
+        self.settings = settings
+        self.options = dict(self.generator_api_params.get("generation_kwargs") or {})
+        self.model = _model(generator_api, self.generator_api_params)
+        self._arm = arm
+        self.service = None if spec is None else self._load(spec, self.credentials)
+
+    @property
+    def arm(self) -> str:
+        """Return how calls are obtained; a server may be asked whether its model takes tools."""
+        return self._arm or ("native" if self.model.supports_tools else "prompted")
+
+    def run(
+        self,
+        messages: Any,
+        fc_generator_kwargs: Mapping[str, Any] | None = None,
+        spec: Source | OpenAPISpec | None = None,
+        credentials: Any = None,
+    ) -> dict[str, list[ChatMessage]]:
+        """Let the model choose a call, make it, and return the service's answer.
+
+        A document given here replaces the first one; the list of allowed operations stays in force, and credentials
+        from construction go along only to the servers they were given for. Only the first call of a reply is made.
+
+        Args:
+            messages: a conversation that ends with the user's instruction.
+            fc_generator_kwargs: options of this request; `tools` replaces what the model is shown.
+            spec: another OpenAPI document.
+            credentials: other credentials.
+
+        Returns:
+            {"service_response": [message]}; its text is JSON: the answer, or {"error": …} whatever went wrong.
+
+        Raises:
+            ConfigError: no document, no instruction, or options that do not exist.
+        """
+        said = _instruction(messages)
+        service = self._service(spec, credentials)
+        request = self._request(service.tools(), fc_generator_kwargs or {})
+        meta: dict[str, Any] = {}
+        try:
+            answer = self._answer(service, self._choose(said, request, meta), meta)
+        except ToolError as error:
+            answer = {"error": str(error)}
+        return {"service_response": [ChatMessage.from_user(to_text(answer, quote=True), meta)]}
+
+    def _answer(self, service: OpenAPIService, call: ToolCall, meta: dict[str, Any]) -> Any:
+        """Make the call; a document that cannot be called is an error to report, not to raise, from here on."""
+        meta |= {"operation": call.tool_name, "arguments": call.arguments}
+        try:
+            return service.call(call.tool_name, call.arguments)
+        except UserError as error:
+            return {"error": str(error)}
+
+    def _load(self, spec: Source | OpenAPISpec, credentials: Any) -> OpenAPIService:
+        return OpenAPIService.load(spec, credentials, self.allowed_operations, **self.settings)
+
+    def _service(self, spec: Source | OpenAPISpec | None, credentials: Any) -> OpenAPIService:
+        if spec is None and self.service is None:
+            raise ConfigError("There is no OpenAPI document. Give spec= to OpenAPITool or to run.")
+        given = as_credentials(credentials)
+        if spec is None:
+            assert self.service is not None
+            return self.service if given is None else replace(self.service, credentials=given)
+        service = self._load(spec, given)
+        if given is not None or self.credentials is None:
+            return service
+        home = service.home if self.service is None else service.home & self.service.home
+        return replace(service, credentials=self.credentials, home=home)
+
+    def _request(self, tools: list[Tool], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the model is asked with: tools, choice, options."""
+        given = {_SPELLINGS.get(name, name): value for name, value in {**self.options, **kwargs}.items()}
+        shown = as_tools(given.pop("tools")) if "tools" in given else tools
+        choice = given.pop("tool_choice", None)
+        Options.of(given)  # refuses unknown names before the model is asked
+        return {"tools": shown, "tool_choice": choice, "options": given}
+
+    def _choose(self, messages: list[ChatMessage], request: dict[str, Any], meta: dict[str, Any]) -> ToolCall:
+        """Ask the model and return its first call.
+
+        Raises:
+            ToolInvocationError: the model failed, or called nothing.
+        """
+        reply, calls, why = self._ask(messages, request)
+        meta |= {"model": self.model.name, "arm": self.arm, "reply": reply.text}
+        if not calls:
+            raise ToolInvocationError(why)
+        meta["calls_left_out"] = len(calls) - 1
+        first = calls[0]
+        return ToolCall(first.tool_name, as_object(first.arguments, first.tool_name), first.id)
+
+    def _ask(self, messages: list[ChatMessage], request: dict[str, Any]) -> tuple[Reply, list[ToolCall], str]:
+        from toolkit.protocols import load_protocol
+
+        tools, options = request["tools"], request["options"] or None
+        arm: Any = self.arm
+        if arm == "native":
+            choice = request["tool_choice"]
+            reply = self.model.chat(messages, tools=tools, options=options, tool_choice=choice)
+            return reply, *_read(reply, tools, "auto")
+        protocol = load_protocol(self.protocol)
+        choice = "any" if tools else "none"
+        prompt = protocol.render(tools, messages, choice, arm=arm, parallel=False)
+        schema = protocol.response_schema(tools, choice, parallel=False) if arm == "constrained" else None
+        reply = self.model.chat(prompt, schema=schema, options=options)
+        return reply, *_read(reply, tools, protocol)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tool as plain JSON data.
+
+        Raises:
+            ConfigError: a credential is a token rather than the name of an environment variable.
+        """
+        kind = type(self)
+        credentials = self.credentials
+        if isinstance(credentials, Mapping):
+            stored: Any = {name: secret.to_dict() for name, secret in credentials.items()}
+        else:
+            stored = credentials.to_dict() if credentials else None
+        parameters = {
+            "generator_api": self.model.name if isinstance(self.generator_api, ChatModel) else str(self.generator_api),
+            "generator_api_params": _plain(self.generator_api_params),
+            "spec": self.spec.document if isinstance(self.spec, OpenAPISpec) else _as_json(self.spec),
+            "credentials": stored,
+            "allowed_operations": self.allowed_operations,
+            "protocol": str(getattr(self.protocol, "name", self.protocol)),
+            "arm": self._arm,
+            **{name: list(v) if isinstance(v, (tuple, set, frozenset)) else v for name, v in self.settings.items()},
+        }
+        return {"type": f"{kind.__module__}.{kind.__name__}", "init_parameters": parameters}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> OpenAPITool:
+        """Build a tool from what `to_dict` gave."""
+        parameters = dict(data["init_parameters"])
+        stored = parameters.get("credentials")
+        if stored and "type" in stored and isinstance(stored["type"], str):
+            parameters["credentials"] = Secret.from_dict(stored)
+        elif stored:
+            parameters["credentials"] = {name: Secret.from_dict(secret) for name, secret in stored.items()}
+        return cls(**parameters)
+
+    def __repr__(self) -> str:
+        return f"OpenAPITool({self.model.name}, {self.service or 'no document'})"[:100]
+
+
+def _model(generator_api: Any, params: Mapping[str, Any]) -> ChatModel:
+    """Return the model that Haystack's two arguments name."""
+    from toolkit.models.registry import load_model
+
+    if isinstance(generator_api, ChatModel):
+        return generator_api
+    if not isinstance(generator_api, str):
+        raise ConfigError(f"generator_api is a ChatModel, a model's name or an LLMProvider, not {generator_api!r}.")
+    settings = {name: value for name, value in params.items() if name not in ("model", "generation_kwargs")}
+    provider, name = str(generator_api), params.get("model")
+    if "/" in provider:
+        return load_model(provider, **settings)
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"Which model of {provider!r}? Give generator_api_params={{'model': 'ollama/qwen3:4b'}}.")
+    if name.partition("/")[0] in ("ollama", "embedded", "openai"):
+        return load_model(name, **settings)
+    if address := settings.pop("api_base_url", None):
+        name = f"{name}@{address}"
+    return load_model(f"{provider}/{name}", **settings)
+
+
+def _instruction(messages: Any) -> list[ChatMessage]:
+    """Read the conversation and check that it ends with an instruction."""
+    said = as_messages(messages)
+    if not said or not said[-1].is_from(ChatRole.USER) or not (said[-1].text or "").strip():
+        raise ConfigError("The last message must be the user's instruction, and not empty.")
+    return said
+
+
+def _read(reply: Reply, tools: list[Tool], protocol: Any) -> tuple[list[ToolCall], str]:
+    """Return the calls of a reply, or why there are none."""
+    if reply.fault is not None:
+        return [], f"The model failed ({reply.fault.kind}): {reply.fault.message}"
+    if reply.tool_calls:
+        return list(reply.tool_calls), ""
+    from toolkit.extraction import extract
+
+    found = extract(reply.text, tools=tools, protocol=protocol, finish_reason=reply.finish_reason)
+    if found.calls:
+        return [call.call for call in found.calls], ""
+    known = ", ".join(tool.name for tool in tools)
+    for candidate in found.rejected:
+        if candidate.name and candidate.name not in known.split(", "):
+            return [], f"The model called {candidate.name!r}, which is not offered; nothing was sent. Known: {known}."
+        return [], f"The model's call cannot be used: {candidate.detail or candidate.reason}"
+    return [], f"The model called no operation; it said: {reply.text.strip()[:200]}"
+
+
+def _as_json(spec: Any) -> Any:
+    return str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec
+
+
+def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as JSON data; what looks like a credential is refused."""
+    for name, value in params.items():
+        if isinstance(value, Secret) or any(word in name.lower() for word in ("key", "token", "secret", "password")):
+            raise ConfigError(f"generator_api_params[{name!r}] holds a credential, which must not be stored.")
+    try:
+        return dict(json.loads(json.dumps(dict(params))))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"generator_api_params cannot be stored as JSON: {error}") from None
