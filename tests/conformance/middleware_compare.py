@@ -163,6 +163,8 @@ def text_of(content: Any) -> str:
             content = json.loads(content)
         except ValueError:
             return content
+    if content == []:  # an empty list as a tool's result
+        return "[]"
     if isinstance(content, list):
         return "".join(block.get("text", "") for block in content if isinstance(block, dict))
     return content

@@ -134,18 +134,18 @@ def bad_jump(scenario: Data, theirs: Data, ours: Data) -> bool:
             named = any(refused(ours, f"{name}.{hook}", repr(target)) for target in bad)
             if named and (prefix(ours["events"], theirs["events"]) or theirs.get("error")):
                 return True
-        elif given.get("op") == "extended" and _wrapper_jump(given, theirs, ours):
+        elif given.get("op") in ("extended", "command") and _command_jump(given, theirs, ours):
             return True
-    return False
+    return any(_command_jump(tool, theirs, ours) for tool in scenario.get("tools", []) if tool.get("impl") == "command")
 
 
 def hook_word(hook: str) -> str:
     return "can_jump_to"
 
 
-def _wrapper_jump(given: Data, theirs: Data, ours: Data) -> bool:
-    """Tell whether a wrapper's command jumps, which the original loses where a later stage comes between."""
-    target = ((given.get("command") or {}).get("update") or {}).get("jump_to")
+def _command_jump(given: Data, theirs: Data, ours: Data) -> bool:
+    """Tell whether a command of a wrapper or tool jumps, which the original may lose and we obey."""
+    target = command_update(given).get("jump_to")
     if target is None:
         return False
     if target not in JUMPS:
