@@ -137,8 +137,19 @@ def test_the_length_limit_makes_an_unclosed_call_cut(finish_reason: str | None, 
     assert found.status == ("called" if calls else "truncated")
 
 
-def test_a_cut_call_leaves_the_one_before_it() -> None:
-    found = extract(f'<tool_call>{OSLO}</tool_call><tool_call>{{"name": "be', TOOLS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<tool_call>{OSLO}</tool_call><tool_call>{{"name": "be',
+        f'[TOOL_CALLS] [{OSLO}, {{"name": "be',
+        f'[{OSLO}, {{"name": "be',
+        f'```json\n[{OSLO}, {{"name": "be',
+        "get_weather(city='Oslo')\nbeep(x='",
+    ],
+    ids=["hermes", "mistral_array", "json_list", "md_json", "pythonic"],
+)
+def test_a_cut_call_leaves_the_one_before_it(text: str) -> None:
+    found = extract(text, TOOLS)
     assert [call.tool_name for call in found.calls] == ["get_weather"]
     assert [one.reason for one in found.rejected] == ["truncated"]
 

@@ -110,6 +110,8 @@ def _json(source: Source, pos: int, read: JsonRead, syntax: str, body: Body) -> 
     body.end = read.end
     if read.problem is not None:
         body.problem = read.problem
+        span = (pos, read.end)
+        body.drafts += drafts_in(list(read.members), source.tools, span, syntax, explicit=True, repairs=read.repairs)
         return True
     end = read.end
     repairs = read.repairs

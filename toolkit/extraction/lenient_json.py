@@ -30,6 +30,7 @@ class JsonRead:
         repairs: codes of what was mended.
         problem: None, or `truncated`, `bad_json`, `not_finite`, `placeholder`, `too_deep`.
         closed: whether its last closer was there.
+        members: the complete members of an array that is cut.
     """
 
     value: Any
@@ -37,6 +38,7 @@ class JsonRead:
     repairs: tuple[str, ...] = ()
     problem: str | None = None
     closed: bool = True
+    members: tuple[Any, ...] = ()
 
 
 class _RefusedError(ValueError):
@@ -61,7 +63,7 @@ def read_json(text: str, pos: int, limit: int | None = None, *, bare_values: boo
     """Read the value that begins at `pos`.
 
     >>> read_json('{"a": 1, } tail', 0)
-    JsonRead(value={'a': 1}, end=10, repairs=('trailing_comma',), problem=None, closed=True)
+    JsonRead(value={'a': 1}, end=10, repairs=('trailing_comma',), problem=None, closed=True, members=())
 
     Args:
         text: any text.
@@ -119,5 +121,6 @@ def mend(text: str, pos: int, limit: int, *, bare_values: bool = False, opened: 
     try:
         value = reader.value() if opened else reader.object(0, opened=False)
     except Unreadable as stop:
-        return JsonRead(None, stop.position, tuple(reader.repairs), stop.problem, closed=False)
+        members = tuple(reader.members) if stop.problem == "truncated" else ()
+        return JsonRead(None, stop.position, tuple(reader.repairs), stop.problem, False, members)
     return JsonRead(value, reader.pos, tuple(reader.repairs), None, reader.closed)

@@ -215,7 +215,7 @@ def read_calls(text: str, pos: int, limit: int | None = None) -> PythonRead:
         _members(reader, found, brackets)
     except Unreadable as stop:
         found.problem = stop.problem
-        found.end = max(found.end, stop.position) if stop.problem == "truncated" else found.end
+        found.end = stop.position if stop.problem == "truncated" and not found.calls else found.end
     except RecursionError:
         found.problem = "too_deep"
     return found

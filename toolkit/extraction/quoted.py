@@ -30,7 +30,7 @@ _MEMBER = re.compile(
     r"\s*(?:(?:[\"'“‘`]|\\\"|&quot;)[^\"'“”’`\n\\&]{1,64}(?:[\"'”’`]|\\\"|&quot;)\s*[:=]|[A-Za-z_][\w\\]*\s*[:=](?!=))"
 )
 _ITEM = re.compile(r"\s*(?:[\"'“‘`{\[(]|-?\.?\d|[tTfFnN]\w{3,4}\b|[A-Za-z_][\w.]*\()|\s*[\]})]|\s*$")
-_SENTENCE_END = r"[.!?:)](?=[\s\"'*`)]|$)"
+_SENTENCE_END = r"[.!?:](?=[\s*)]|$)"
 _CLOSERS = {"}]": re.compile(r"[}\]\s]+"), "}])": re.compile(r"[}\])\s]+")}
 _AFTER_CLOSERS = {
     "}]": re.compile(rf"[,<`~;|\[✿{{*]|\\n|{_SENTENCE_END}|$"),

@@ -46,6 +46,7 @@ class ValueReader:
         repairs: codes of what was mended so far, each once, in order.
         closed: False once a closer was missing.
         solid: whether the last value cannot go on beyond the end of the text.
+        members: the complete members of the outermost array, also of one that is cut.
     """
 
     closers = "}]"
@@ -54,6 +55,7 @@ class ValueReader:
         self.text, self.pos, self.limit, self.bare_values = text, pos, limit, bare_values
         self.repairs: list[str] = []
         self.closed = self.solid = True
+        self.members: list[Any] = []
 
     def note(self, code: str) -> None:
         """Record a repair."""
@@ -134,6 +136,8 @@ class ValueReader:
         """Read an array, or a tuple if `closer` is a round bracket."""
         self.pos += 1
         result: list[Any] = []
+        if depth == 0:
+            self.members = result
         while not self.ends(closer, bool(result)):
             result.append(self.value(depth + 1))
             self.separator(closer)

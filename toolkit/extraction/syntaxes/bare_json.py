@@ -127,4 +127,7 @@ def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bo
     problem = read.problem or "bad_json"
     end = source.limit if problem == "truncated" else max(read.end, start + 1)
     name = ahead[1] if ahead is not None else None
-    return Reading(end, (), (Rejected((start, end), label, problem, "", name),), explicit=explicit)
+    whole = drafts_in(
+        list(read.members), source.tools, (start, read.end), label, explicit=explicit, repairs=read.repairs
+    )
+    return Reading(end, tuple(whole), (Rejected((start, end), label, problem, "", name),), explicit=explicit)

@@ -127,6 +127,9 @@ def _json(source: Source, start: int, at: int) -> Reading | None:
     drafts = [_labelled(draft, source.text[at : body.end]) for draft in body.drafts]
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
+    if body.problem == "truncated":
+        cut = Rejected((end, source.limit), "md_json", "truncated", "A further call was cut.")
+        return Reading(source.limit, tuple(drafts), (cut,), explicit=False)
     return Reading(end, tuple(drafts), explicit=False)
 
 

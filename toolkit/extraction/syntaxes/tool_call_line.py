@@ -10,6 +10,7 @@ import re
 from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
 from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.negatives import is_example_name
 from toolkit.extraction.python_calls import CALL
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -46,7 +47,7 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
         return _bare(source, start, name)
     read = read_json(text, opened.end(), source.limit)
     if read.problem is not None:
-        return _problem(read.problem, start, source)
+        return _problem("placeholder" if is_example_name(name[1]) else read.problem, start, source)
     end = read.end
     repairs = read.repairs
     extra = re.compile(r"[}\]]+").match(text, end, source.limit)
