@@ -44,7 +44,7 @@ _TYPE_WORDS = {
 _STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s+examples?\b
     |examples?\s*(?:usage|call|output)?\s*:|you\s+(?:wrote|said|sent|typed|pasted)|user\s+(?:wrote|said|sent|typed)|wrote:|syntax\s+is|usage\s*:|template
     |in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)|in\s+the\s+docs
-    |declared\s+(?:like|as)|server\s+(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s+time
+    |declared\s+(?:like|as)|server\s+(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s+time|yourself\b
     |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)"""
 _WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)
     |might\s+(?:be|send|call|look|use)|you\s+(?:call|can\s+call|could|would)|looks?\s+like|such\s+as|instead\s+of
@@ -68,6 +68,8 @@ def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
     if not arguments:
         return False
     declared = tool.properties if tool is not None else {}
+    if {"description", "parameters"} <= arguments.keys() and not {"description", "parameters"} & declared.keys():
+        return True
     if "properties" in arguments and "properties" not in declared and arguments.get("type", "object") == "object":
         return isinstance(arguments["properties"], dict)
     if all(isinstance(value, dict) and ("type" in value or "description" in value) for value in arguments.values()):

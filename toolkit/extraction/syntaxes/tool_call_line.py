@@ -10,7 +10,8 @@ import re
 from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
 from toolkit.extraction.lenient_json import read_json
-from toolkit.extraction.negatives import is_example_name
+from toolkit.extraction.negatives import hedged, is_example_name
+from toolkit.extraction.places import lead_line
 from toolkit.extraction.python_calls import CALL
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -56,7 +57,8 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
     ticks = re.compile(r"\s*```|`").match(text, end, source.limit)
     end = ticks.end() if ticks else end
     draft = Draft(name[1], read.value, (start, end), "tool_call_line", repairs, closed=read.closed)
-    return Reading(end, (draft,))
+    quoted = hedged("", lead=lead_line(text, start, 0))  # "Your log shows:", and such a line below
+    return Reading(end, (draft,), explicit=not quoted)
 
 
 def _bare(source: Source, start: int, name: re.Match[str]) -> Reading | None:
