@@ -112,6 +112,8 @@ class Coercion:
 
     def resolve(self, schema: Any) -> Any:
         """Follow a local `$ref`."""
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            return schema
         for _ in range(8):
             reference = schema.get("$ref") if isinstance(schema, dict) else None
             if not isinstance(reference, str) or not reference.startswith("#/"):

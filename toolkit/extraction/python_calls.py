@@ -21,6 +21,8 @@ _PREFIX = re.compile(r"[rRbBfFuU]{1,2}(?=[\"'])")
 _NEXT_KEYWORD = re.compile(r"\s*[\"']?[A-Za-z_$][\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
 _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
 _LONGEST_EXPRESSION = 2000
+_LIST_SEPARATOR = re.compile(r"\s*[,;]*\s*")
+_LINE_SEPARATOR = re.compile(r"[ \t]*(?:[,;]|\r?\n)?(?:\s+|#[^\n]*(?:\n|$))*")
 _WRAPPER = re.compile(
     r"(?:print|await|return)\b[ \t]*\(?|[A-Za-z_]\w*[ \t]*=[ \t]*(?=(?:await[ \t]+)?[A-Za-z_][\w.\\\-]*\()"
 )
@@ -232,9 +234,8 @@ def _members(reader: CallReader, found: PythonRead, brackets: int) -> None:
         found.calls.append(member)
         found.end = reader.pos
         reader.limit = max(reader.limit, reader.pos)
-        separator = re.compile(r"\s*[,;]*\s*" if brackets else r"[ \t]*(?:[,;]|\r?\n)?(?:\s+|#[^\n]*(?:\n|$))*").match(
-            reader.text, reader.pos, reader.limit
-        )
+        pattern = _LIST_SEPARATOR if brackets else _LINE_SEPARATOR
+        separator = pattern.match(reader.text, reader.pos, reader.limit)
         reader.pos = separator.end() if separator else reader.pos
         while brackets and reader.peek() == "]":
             reader.pos += 1

@@ -20,6 +20,8 @@ ARGUMENT_KEYS = (
     "arguments", "parameters", "args", "input", "action_input", "tool_input", "kwargs", "params",
     "function_arguments", "tool_args", "toolInput", "function_args", "tool_arguments", "tool_parameters",
 )  # fmt: skip
+_NAME_RANK = {key: rank for rank, key in enumerate(NAME_KEYS)}
+_ARGUMENT_RANK = {key: rank for rank, key in enumerate(ARGUMENT_KEYS)}
 _TEXT_KEYS = {"action_input", "tool_input", "input"}
 _IGNORED = {"id", "type", "thought", "confidence", "tool_call_id", "reasoning", "index", "call_id"}
 _LISTS = ("tool_calls", "function_calls", "calls", "tools", "functions", "actions", "tool_uses")
@@ -75,12 +77,14 @@ def _named(
     value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
 ) -> Draft | None:
     """Read an object that has a name under one of the usual keys."""
-    keys = [key for key in NAME_KEYS if isinstance(value.get(key), str) and value[key].strip()]
+    keys = [key for key in value if key in _NAME_RANK and isinstance(value[key], str) and value[key].strip()]
     if not keys:
         return None
+    keys.sort(key=_NAME_RANK.__getitem__)
     key = next((one for one in keys if tools.declared(value[one])), keys[0])
     name = value[key]
-    given = [one for one in ARGUMENT_KEYS if one in value and one != key]
+    given = [one for one in value if one in _ARGUMENT_RANK and one != key]
+    given.sort(key=_ARGUMENT_RANK.__getitem__)
     if given:
         chosen = next((one for one in given if isinstance(value[one], dict)), given[0])
         draft = Draft(name, value[chosen], span, syntax, repairs, text_argument=chosen in _TEXT_KEYS)

@@ -18,6 +18,7 @@ DEPTH = 64  # nested levels; the strict reader, in C, allows more
 
 BLANK = re.compile(r"[ \t\r\n]*")
 _JUNK = re.compile(r"[\s\ufeff\u200b\u200c\u200d\u2060]+|//[^\n]*|/\*|#[^\n]*")
+_MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#")
 _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
@@ -73,6 +74,8 @@ class ValueReader:
     def space(self) -> None:
         """Skip blanks, comments and zero-width characters."""
         text = self.text
+        if self.pos >= self.limit or not (text[self.pos] in _MAY_BE_JUNK or text[self.pos] > "~"):
+            return
         while (found := _JUNK.match(text, self.pos, self.limit)) is not None:
             end, first = found.end(), text[found.start()]
             if first in "/#":
