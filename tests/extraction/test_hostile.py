@@ -35,6 +35,7 @@ HOSTILE = {
     "comments": ("{/*", 30_000),
     "newlines": ("\n", 300_000),
     "triple_quotes": ('["""', 30_000),
+    "thoughts_in_lines": ("Thought: \n", 20_000),
 }
 
 
@@ -57,6 +58,31 @@ def test_cost_grows_with_the_length(name: str) -> None:
 
     small, large = min(cost(count // 4) for _ in range(3)), cost(count)
     assert large < 16 * small + 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "' + '"//' * 60_000,
+        '<tool_call>{"name": "' + '"/*' * 60_000,
+        '<tool_call>{"name": "' + "\"'" * 60_000,
+        "Thought: \n" * 20_000 + "<tool_call>\nAction: x",
+        "<tool_call>" + "<parameter=a>" * 20_000,
+        "<function=add>\n<parameter=a>\n" + "</parameter> x" * 30_000,
+        "[add(a=" + "(" * 60_000,
+        "[add(a=x" + ", y" * 30_000,
+        "<think>" + "</think>" * 30_000,
+        "[add(" + "a=1, " * 20_000,
+        '{"name": "add", "arguments": ' + '{"a": ' * 20_000,
+        "User says\n" * 20_000,
+        "- " * 100_000 + "add()",
+    ],
+    ids=lambda text: text[:12] + str(len(text)),
+)
+def test_hostile_mixtures_end(text: str) -> None:
+    start = time.process_time()
+    extract(text, TOOLS)
+    assert time.process_time() - start < CAP_S
 
 
 def test_ten_megabytes_of_prose() -> None:

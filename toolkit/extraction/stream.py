@@ -23,7 +23,7 @@ from toolkit.extraction.walk import Walk
 
 _PATIENCE = 2_000  # characters after which an opening that led to nothing is text
 _SMALL = 4_096  # up to here every chunk is looked at; beyond, once the buffer has grown by a part of itself
-_GROWTH = 32
+_GROWTH, _PART, _EARLY_LOOKS = 32, 2_048, 256
 _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
 _MARKER = re.compile(r"[<\[{`~✿][\s\S]{0,64}$")
 _HALF_LINE = re.compile(
@@ -69,6 +69,7 @@ class StreamExtractor:
         self.rest: list[StreamEvent] = []
         self._parts: list[str] = []
         self._length = self._next_look = 0
+        self._early_looks = _EARLY_LOOKS
         self._walk = Walk(new_source("", self.tools, None), syntax_names(protocol))
         self._wishes: dict[tuple[str, str], bool] = {}
         self._taken_back = 0
@@ -93,14 +94,17 @@ class StreamExtractor:
         self._parts.append(chunk)
         self._length += len(chunk)
         if self._length < self._next_look:
-            return []
+            if ">" not in chunk or self._early_looks <= 0:
+                return []
+            self._early_looks -= 1  # a closing tag may be in it, and a look ahead of time is worth its price
         source = new_source(self.text, self.tools, None)
         self._walk.source = source
         self._walk.heads = []
         while not self._walk.stopped and self._advance():
             pass
         open_length = self._length - self._walk.pos
-        self._next_look = self._length + (open_length // _GROWTH if open_length > _SMALL else 0)
+        pause = open_length // _GROWTH if open_length > _SMALL else 0
+        self._next_look = self._length + max(pause, self._length // _PART)
         return self._events()
 
     def close(self, finish_reason: str | None = None, native_calls: Iterable[Any] = ()) -> Extraction:

@@ -31,6 +31,7 @@ _REACT_LABEL = re.compile(
     r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Action|Observation|Thought|Final Answer)(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:"
     r"|<tool_call>|\[TOOL_CALLS\]|\n\s*\n"
 )
+_MARKED = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:")
 _AFTER_THOUGHT = re.compile(r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Action|Final Answer)(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:")
 
 
@@ -134,8 +135,8 @@ def read_react_thought(source: Source, found: re.Match[str]) -> Reading | None:
     label = source.find(_AFTER_THOUGHT, found.end())
     if label is None:
         return None
-    marked = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:").search(source.text, found.end(), label.start())
-    if marked is not None:
+    marked = source.find(_MARKED, found.end())
+    if marked is not None and marked.start() < label.start():
         return None
     return Reading(label.start(), thinking=source.text[found.end() : label.start()])
 
