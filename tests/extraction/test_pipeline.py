@@ -125,6 +125,20 @@ def test_one_wish_in_two_formats_is_one_call() -> None:
     assert found.rejected[0].reason == "duplicate"
 
 
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("[beep()]\n\nSo the answer is:\n[beep()]", 1),
+        ('```json\n{"name": "beep", "arguments": {}}\n```\n[beep()]', 1),
+        ("[beep(), beep()]", 2),
+        ("beep()\nbeep()", 2),
+    ],
+    ids=["told_again", "two_formats", "list", "lines"],
+)
+def test_a_call_that_is_only_told_again_is_one(text: str, calls: int) -> None:
+    assert len(extract(text, TOOLS).calls) == calls
+
+
 def test_repeats_in_one_format_are_kept_and_flagged() -> None:
     found = extract(f"<tool_call>{OSLO}</tool_call>" * 2, TOOLS)
     assert [call.notes for call in found.calls] == [(), ("duplicate",)]

@@ -25,6 +25,7 @@ BROKEN = {
     "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given",
 }  # fmt: skip
 _FUEL, _FUEL_PER_CHARACTER = 100_000, 3
+_WORD = re.compile(r"[^\W\d_]{3,}")
 _TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
@@ -76,7 +77,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
         rejected = [one for one in rejected if one.reason != "in_thinking"]
     taken = _drop_listed(_drop_mentions(taken, rejected), rejected)
     taken = _drop_cut(taken, rejected, source)
-    taken = _once(taken, rejected)
+    taken = _once(taken, rejected, source.text)
     native = [_native(call, source) for call in native_calls]
     calls = [one.call for one in taken]
     if native:
@@ -132,27 +133,38 @@ def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> l
     return taken[:-1]
 
 
-def _once(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
-    """Keep one of the same call in two formats; repeats in one format are meant."""
-    if len({one.explicit for one in taken}) < 2:
+def _once(taken: list[Taken], rejected: list[Rejected], text: str) -> list[Taken]:
+    """Keep one of the same call in two formats or told again in prose; other repeats are meant."""
+    if len(taken) < 2:
         return taken
     kept: list[Taken] = []
-    first: dict[tuple[str, str], Taken] = {}
+    wishes = Wishes()
     for one in taken:
-        twin = first.setdefault(wish(one.call), one)
-        if twin.explicit == one.explicit:
+        if not wishes.again(one, text):
             kept.append(one)
             continue
         call = one.call
-        rejected.append(
-            Rejected(call.span, call.syntax, "duplicate", "The same call in another format.", call.tool_name)
-        )
+        rejected.append(Rejected(call.span, call.syntax, "duplicate", "The same call once more.", call.tool_name))
     return kept
 
 
-def wish(call: ToolCall) -> tuple[str, str]:
-    """Return what two calls for the same thing have in common."""
-    return call.tool_name, repr(call.arguments)
+class Wishes:
+    """Remember the calls of a reply, to tell a call that is meant twice from one that is only told again."""
+
+    def __init__(self) -> None:
+        self.first: dict[tuple[str, str], Taken] = {}
+        self.end = 0
+
+    def again(self, one: Taken, text: str) -> bool:
+        """Tell whether a call repeats an earlier one in another format, or without a marker behind some prose."""
+        key = (one.call.tool_name, repr(one.call.arguments))
+        twin = self.first.setdefault(key, one)
+        between, self.end = text[self.end : one.call.span[0]], one.call.span[1]
+        if twin is one:
+            return False
+        if twin.explicit != one.explicit:
+            return True
+        return not one.explicit and (twin.call.syntax != one.call.syntax or _WORD.search(between) is not None)
 
 
 def _flag_repeats(calls: list[ExtractedCall]) -> list[ExtractedCall]:

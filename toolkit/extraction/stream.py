@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolkit.extraction.drafts import NOTHING, Reading
-from toolkit.extraction.pipeline import CallsInThought, extract, new_source, wish
+from toolkit.extraction.pipeline import CallsInThought, Wishes, extract, new_source
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.types import ExtractedCall, Extraction
@@ -71,7 +71,7 @@ class StreamExtractor:
         self._length = self._next_look = 0
         self._early_looks = _EARLY_LOOKS
         self._walk = Walk(new_source("", self.tools, None), syntax_names(protocol))
-        self._wishes: dict[tuple[str, str], bool] = {}
+        self._wishes = Wishes()
         self._taken_back = 0
         self._shown = [0, 0, 0]  # pieces of text, thoughts and calls of the walk that were handed out
 
@@ -181,8 +181,8 @@ class StreamExtractor:
             taken += 1
             if one.in_sentence:
                 continue  # it counts only if no clearer call follows, which the end will tell
-            if self._wishes.setdefault(wish(one.call), one.explicit) != one.explicit:
-                continue  # the same call, written a second time in another format
+            if self._wishes.again(one, walk.source.text):
+                continue
             self.calls.append(one.call)
             events.append(StreamEvent("call", call=one.call))
         self._shown = [len(walk.text), len(walk.thinking), taken]
