@@ -60,5 +60,13 @@ def test_siblings(case: dict[str, Any]) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("name", ["extraction_dev.jsonl", "siblings.jsonl"])
+def test_what_is_left_for_the_user_holds_no_call(name: str) -> None:
+    for case in (param.values[0] for param in cases(name)):
+        found = extract(case["text"], case["tools"])
+        if found.calls:
+            assert not extract(found.text, case["tools"]).calls, case["id"]
+
+
 def test_few_expectations_are_disputed() -> None:
     assert len(DISPUTED) <= 4

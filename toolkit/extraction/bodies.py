@@ -26,6 +26,7 @@ _PYTHON = re.compile(r"\[*\s*[`'\"]?\s*(?:print\(|\w+\s*=\s*(?=\w))?[A-Za-z_][\w
 _SEPARATOR = re.compile(r"\s*[,;]?\s*")
 _EXTRA = re.compile(r"(?:\s*[}\]])+")
 _NAME_THEN = re.compile(r"[ \t]*(?:functions?[.:])?([^\W\d][\w.\-:/\\]*)[ \t]*(?:\(\))?")
+_ARG_KEY = re.compile(r"<(?:\w+_|\w+:)?arg_key>")
 _ARGS_MARK = re.compile(r"(?:\s*\[CALL_ID\]\s*[\w-]*\s*)?\s*\[ARGS\]")
 _GLM = Tags(
     re.compile(r"<(?:\w+_|\w+:)?arg_key>(?P<key>[^<]*)</(?:\w+_|\w+:)?arg_key>(?:\s|\\n)*<(?:\w+_|\w+:)?arg_value>"),
@@ -226,40 +227,48 @@ def _named(source: Source, pos: int, syntax: str, body: Body) -> bool:
     if head is None:
         return False
     after = source.skip(head.end())
-    text, name = source.text, head[1]
-    if re.compile(r"<(?:\w+_|\w+:)?arg_key>").match(text, after, source.limit):
-        members = read_members(source, after, _GLM, source.tools.resolve(name).tool)
-        body.end = source.limit if members.cut else members.end
-        if members.cut:
-            body.problem = "truncated"
-        else:
-            label = "longcat" if syntax == "longcat" else "glm45"
-            body.drafts.append(
-                Draft(name, members.values, (pos, members.end), label, tuple(members.repairs), untyped=True)
-            )
+    if _ARG_KEY.match(source.text, after, source.limit):
+        _pairs(source, pos, after, head[1], syntax, body)
         return True
-    marks = _ARGS_MARK.match(text, head.end(), source.limit)
+    marks = _ARGS_MARK.match(source.text, head.end(), source.limit)
     after = source.skip(marks.end()) if marks else after
-    if text.startswith(("{", "&quot;", "[{"), after):
-        read = read_json(text, after, source.limit)
-        body.end, body.problem = read.end, read.problem
-        if read.problem is None:
-            extra = _EXTRA.match(text, read.end, source.limit)
-            body.end, more = (extra.end(), ("extra_closers",)) if extra else (read.end, ())
-            label = syntax if not syntax.startswith("mistral") else "mistral_args" if marks else "mistral_compact"
-            draft = Draft(name, read.value, (pos, body.end), label, (*read.repairs, *more), closed=read.closed)
-            body.drafts.append(draft)
+    if source.text.startswith(("{", "&quot;", "[{"), after):
+        label = syntax if not syntax.startswith("mistral") else "mistral_args" if marks else "mistral_compact"
+        _arguments(source, pos, after, head[1], label, body)
         return True
-    if marks is not None and source.skip(marks.end()) >= source.limit:
+    if marks is not None and after >= source.limit:
         body.problem, body.end = "truncated", source.limit
         return True
-    declared = source.tools.declared(name)
-    if declared and (text.startswith("</", after) or after >= source.limit or text.startswith("<|", after)):
-        body.end = head.end()
-        label = "glm45" if syntax == "hermes" else syntax
-        body.drafts.append(Draft(name, NOTHING, (pos, head.end()), label, closed=after < source.limit))
-        return True
-    return False
+    if not source.tools.declared(head[1]) or not (after >= source.limit or source.text.startswith(("</", "<|"), after)):
+        return False
+    body.end = head.end()
+    label = "glm45" if syntax == "hermes" else syntax
+    body.drafts.append(Draft(head[1], NOTHING, (pos, head.end()), label, closed=after < source.limit))
+    return True
+
+
+def _pairs(source: Source, start: int, pos: int, name: str, syntax: str, body: Body) -> None:
+    """Take `<arg_key>` and `<arg_value>` pairs behind a name."""
+    members = read_members(source, pos, _GLM, source.tools.resolve(name).tool)
+    if members.cut:
+        body.problem, body.end = "truncated", source.limit
+        return
+    body.end = members.end
+    label = "longcat" if syntax == "longcat" else "glm45"
+    draft = Draft(name, members.values, (start, members.end), label, tuple(members.repairs), untyped=True)
+    body.drafts.append(draft)
+
+
+def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
+    """Take JSON arguments behind a name."""
+    read = read_json(source.text, pos, source.limit)
+    body.end, body.problem = read.end, read.problem
+    if read.problem is not None:
+        return
+    extra = _EXTRA.match(source.text, read.end, source.limit)
+    body.end, more = (extra.end(), ("extra_closers",)) if extra else (read.end, ())
+    draft = Draft(name, read.value, (start, body.end), label, (*read.repairs, *more), closed=read.closed)
+    body.drafts.append(draft)
 
 
 def tagged_calls(source: Source, start: int, syntax: str, closer: re.Pattern[str]) -> Reading | None:
