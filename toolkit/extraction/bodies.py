@@ -25,7 +25,7 @@ _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|functio
 _PYTHON = re.compile(r"\[*\s*[`'\"]?\s*(?:print\(|\w+\s*=\s*(?=\w))?[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
 _SEPARATOR = re.compile(r"\s*[,;]?\s*")
 _EXTRA = re.compile(r"(?:\s*[}\]])+")
-_NAME_THEN = re.compile(r"[ \t]*(?:functions?[.:])?([^\W\d][\w.\-:/\\]*)[ \t]*(?:\(\))?")
+_NAME_THEN = re.compile(r"[ \t]*(?:functions?[.:])?([^\W\d](?:[\w.\-:/]|\\_)*)[ \t]*(?:\(\))?(?:<tool_sep>)?")
 _ARG_KEY = re.compile(r"<(?:\w+_|\w+:)?arg_key>")
 _ARGS_MARK = re.compile(r"(?:\s*\[CALL_ID\]\s*[\w-]*\s*)?\s*\[ARGS\]")
 _GLM = Tags(

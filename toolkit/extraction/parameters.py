@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from toolkit.extraction.drafts import Source
 from toolkit.extraction.resolve import ToolSpec
 
+_CDATA = re.compile(r"\s*<!\[CDATA\[([\s\S]*)\]\]>\s*")
 _HALF_PAIR = re.compile(r"<(?:\w+[_:])?(?:arg_key|arg_value|parameter|param)\b")
 
 
@@ -135,6 +136,8 @@ def trim(value: str, closed: bool = True) -> str:
     >>> trim("\n  two\n\n"), trim("one\n"), trim("one\n", closed=False)
     ('  two\n', 'one\n', 'one')
     """
+    if (data := _CDATA.fullmatch(value)) is not None:
+        return data[1]
     opened = re.match(r"\r?\n", value)
     value = value[opened.end() :] if opened else value
     if opened or not closed:

@@ -17,7 +17,7 @@ from typing import Any
 from toolkit.tools import Tool, as_tool
 
 _PREFIX = re.compile(r"^(?:functions?[.:]+|tools?[.:]+|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
-_SUFFIX = re.compile(r"(?::\d+|\(\s*\))$")
+_SUFFIX = re.compile(r"(?::\d+|\(\s*\)|\.call)$")
 _AROUND = "`'\"*<> \t\r\n,:;()[]{}“”‘’"
 _FOLD = re.compile(r"[\W_]+")
 NAME = re.compile(r"[^\W\d][\w.\-:/]*")
