@@ -6,11 +6,16 @@ Not here: the notebook itself (`notebooks/batch/evaluate.ipynb`) and what it cal
 from __future__ import annotations
 
 import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from toolkit import resources
 from toolkit.errors import UserError
+from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result, writable_folder
 
 
@@ -26,9 +31,9 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     """
     where = writable_folder(folder).resolve()
     check_model(parameters)
-    executed = run_notebook(
-        "notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", {**parameters, "run": str(where)}
-    )
+    given = {**parameters, "run": str(where)}
+    with replies_bar(where / "replies.sqlite", expected_replies(parameters)):
+        executed = run_notebook("notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", given, progress=False)
     write_report(executed, where / "report.html")
     result = Result.load(where)
     counts = result.rows["from_store"].fillna(False).astype(bool)
@@ -60,6 +65,52 @@ def check_model(parameters: dict[str, Any]) -> None:
         from toolkit.models import load_model
 
         load_model(parameters["model"]).check()
+
+
+def expected_replies(parameters: dict[str, Any]) -> int:
+    """Return how many replies the batch notebook will ask for with these parameters.
+
+    Raises:
+        UserError: recipes or cases cannot be read.
+    """
+    recipes = load_recipes(parameters.get("recipes") or resources.path("notebooks/batch/recipes"))
+    tag = parameters.get("tag", "demo")
+    cases = load_cases(parameters.get("cases", "all"), *([tag] if tag else []))
+    limit = parameters.get("limit") or len(cases)
+    return len(recipes) * min(limit, len(cases)) * int(parameters.get("repeats", 1))
+
+
+@contextmanager
+def replies_bar(store: Path, total: int) -> Iterator[None]:
+    """Show a bar of the replies that a store holds while a notebook fills it from another process."""
+    from tqdm import tqdm
+
+    done = threading.Event()
+    with tqdm(total=total, desc="replies", unit="reply") as bar:
+
+        def watch() -> None:
+            while not done.wait(0.5):
+                bar.update(min(_count(store), total) - bar.n)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            bar.update(min(_count(store), total) - bar.n)
+
+
+def _count(store: Path) -> int:
+    """Count the replies in a store that another process writes; 0 where it is not there yet."""
+    if not store.is_file():
+        return 0
+    try:
+        with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
+            return int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+    except sqlite3.Error:  # busy, or its table is not made yet
+        return 0
 
 
 def _best_against_rest(result: Result) -> list[Any]:

@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes, report and the store of replies.")]
+Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes and the store of replies.")]
 
 
 @app.command()
@@ -80,6 +80,8 @@ def evaluate(
     result.save(folder)
     typer.echo(result.to_text())
     typer.echo(f"\nTables, recipes and replies are in {folder}")
+    if not result.table()["judged"].sum():
+        raise UserError("No reply was judged; the lines above say why.")
 
 
 def _mode(value: str) -> Any:

@@ -23,7 +23,16 @@ def demo_result() -> tk.Result:
 def table(result: tk.Result) -> str:
     """Return the result as a Markdown table."""
     shown = tk.evaluation.display_table(result.table())
-    wanted = ["recipe", "right [95 %]", "calls right", "abstained right", "broken", "left out", "tokens/success"]
+    wanted = [
+        "recipe",
+        "right [95 %]",
+        "calls right",
+        "abstained right",
+        "false calls",
+        "broken",
+        "left out",
+        "tokens/success",
+    ]
     rows = [wanted, ["---"] * len(wanted), *shown[wanted].astype(str).to_numpy().tolist()]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 

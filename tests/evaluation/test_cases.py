@@ -53,11 +53,12 @@ def test_a_file_of_ones_own_is_read_with_its_tools(tmp_path):
         ({**GOOD, "id": "b", "messages": [{"role": "robot", "content": ""}]}, "Role 'robot'"),
         ({**GOOD, "id": "b", "expects": 1}, "unknown key 'expects'"),
         ({**GOOD, "id": "b", "expect": {"calls": [{"name": "plot", "arguments": {"kind": {"$regx": "x"}}}]}}, "regex"),
-        (GOOD, "Two cases have the id 'a-1'"),
+        ({**GOOD, "id": "b", "expect": {"calls": [{"name": "plot", "arguments": {"knd": 1}}]}}, "Did you mean 'kind'"),
+        (GOOD, "line 2: the id 'a-1' is taken by line 1"),
     ],
     ids=[
         "broken json", "list", "empty expectation", "no expectation", "no calls", "no_call false", "unknown call",
-        "unknown tool", "no messages", "unknown role", "unknown key", "bad matcher", "twice",
+        "unknown tool", "no messages", "unknown role", "unknown key", "bad matcher", "unknown parameter", "twice",
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_named(tmp_path, row, message):

@@ -41,7 +41,8 @@ def test_rows_and_table_say_what_happened():
     [line] = result.table().to_dict("records")
     assert (line["right"], line["judged"]) == (3, 5)
     assert line["low"] < 0.6 < line["high"]
-    assert (line["calls_right"], line["abstentions_right"], line["false_calls"]) == ("2/4", "1/1", "0/1")
+    assert (line["calls_right"], line["calls_judged"]) == (2, 4)
+    assert (line["abstentions_right"], line["false_calls"], line["abstentions_judged"]) == (1, 0, 1)
     assert "3/5 = 60 %" in result.to_text()
     assert list(result.failures()["case"]) == ["Rome", "Bern"]
     assert set(result.table(by="domain")["domain"]) == {"test"}
@@ -52,6 +53,9 @@ def test_faults_never_end_a_sweep_and_never_count_in_silence():
     [line] = run(tk.ScriptedModel(lines)).table().to_dict("records")
     assert (line["right"], line["judged"]) == (1, 1)
     assert line["left_out"] == "2 server_fault, 1 overflow, 1 degenerate"
+    result = run(tk.ScriptedModel([ModelError("gone")] * 5))
+    assert "Left out of hermes prompted: 5 × server_fault, ModelError: gone" in str(result)
+    assert result.answer().startswith("No reply was judged")
 
 
 def test_a_second_run_answers_from_the_store(tmp_path):
@@ -136,6 +140,7 @@ def test_comparisons_are_paired():
     assert comparison.p == pytest.approx(0.125)
     assert result.comparisons()["p_holm"].tolist() == [pytest.approx(0.125)]
     assert result.best().name == "a"
+    assert "the data separate it from b: +80 points" in result.answer()
     with pytest.raises(ConfigError, match="No recipe 'c'"):
         result.compare("a", "c")
 

@@ -50,6 +50,7 @@ def test_editing_a_template_changes_prompt_and_hash(playground):
 def test_a_broken_template_says_where_and_keeps_the_last_prompt(playground):
     before = playground.prompt_view.value
     playground.editor.value = "{% if %}"
+    assert "hermes (edited)/system.jinja" in playground.status.value
     assert "line 1" in playground.status.value
     assert playground.prompt_view.value == before
 
@@ -80,6 +81,23 @@ def test_what_is_saved_runs_in_batch(playground, tmp_path):
     result = tk.evaluate([tmp_path / "short.toml"], CASES, models={"scripted": model}, progress=False)
     assert list(result.rows["right"]) == [True, False]
     assert model.requests[0]["messages"][0].text.startswith("Tools: {")
+
+
+def test_an_old_reply_never_stands_under_a_new_prompt(playground):
+    playground.run_button.click()
+    assert "weather" in playground.reply_view.value
+    playground.case.value = "Rome"
+    assert "Press Run" in playground.reply_view.value
+    assert playground.result_view.value == ""
+    playground.run_button.click()
+    playground.editor.value = "{% if %}"
+    playground.run_button.click()
+    assert "No reply" in playground.reply_view.value
+
+
+def test_the_command_shown_after_saving_works_from_anywhere(playground, tmp_path):
+    playground.save()
+    assert str((tmp_path / "my_recipe.toml").resolve()) in playground.status.value
 
 
 def test_saving_again_replaces_and_leaves_nothing_half_written(playground, tmp_path):

@@ -96,3 +96,13 @@ def test_model_is_a_context_and_has_a_short_repr():
     with ScriptedModel(["x"], name="me") as model:
         assert repr(model) == "<ScriptedModel me>"
         model.check()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("num_ctx", "big"), ("temperature", "hot"), ("seed", 1.5), ("num_predict", True), ("top_p", "0.9")],
+    ids=["word", "hot", "fraction", "bool", "number as text"],
+)
+def test_an_option_of_the_wrong_kind_is_named(option, value):
+    with pytest.raises(ConfigError, match=f"Option {option} must be a .*number, not"):
+        Options.of({option: value})

@@ -169,8 +169,9 @@ def _paths(source: str | Path) -> list[Path]:
 
 def _read(path: Path) -> list[Case]:
     tools = _sidecar(path)
-    cases = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    cases: list[Case] = []
+    lines: dict[str, int] = {}
+    for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), 1):
         if not line.strip():
             continue
         where = f"{str(path)!r} line {number}"
@@ -178,7 +179,11 @@ def _read(path: Path) -> list[Case]:
             data = json.loads(line)
         except ValueError as error:
             raise ConfigError(f"{where} is no JSON: {error}.") from None
-        cases.append(case_from_dict(data, tools, where, path.stem))
+        case = case_from_dict(data, tools, where, path.stem)
+        if case.id in lines:
+            raise ConfigError(f"{where}: the id {case.id!r} is taken by line {lines[case.id]}. Make it unique.")
+        lines[case.id] = number
+        cases.append(case)
     if not cases:
         raise ConfigError(f"{str(path)!r} holds no case.")
     return cases
@@ -226,6 +231,10 @@ def case_from_dict(data: Any, tools: Mapping[str, Tool] | None = None, where: st
 def _tool(item: Any, tools: Mapping[str, Tool], where: str) -> Tool:
     if not isinstance(item, str):
         return as_tool(item)
+    if not tools:
+        raise ConfigError(
+            f"{where}: tool {item!r} is not described. Put a list of tools into NAME.tools.json beside it."
+        )
     if item not in tools:
         raise ConfigError(f"{where}: unknown tool {item!r}. {did_you_mean(item, tools)}")
     return tools[item]
@@ -248,9 +257,18 @@ def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[st
             raise ConfigError(f"{where}: {call!r} is no expected call. {hint}")
         if call.get("name") not in names:
             raise ConfigError(f"{where}: expects a call of {call.get('name')!r}, which is not offered: {names}.")
-        for value in call.get("arguments", {}).values():
+        offered = next(tool for tool in tools if tool.name == call["name"])
+        for name, value in call.get("arguments", {}).items():
+            _check_parameter(name, offered, where)
             check_matcher(value, where)
     return tuple({"name": call["name"], "arguments": dict(call.get("arguments", {}))} for call in calls)
+
+
+def _check_parameter(name: str, tool: Tool, where: str) -> None:
+    """Refuse an expected argument that no call could give: it would never come out right."""
+    if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):
+        hint = did_you_mean(name, tool.properties)
+        raise ConfigError(f"{where}: {tool.name!r} has no parameter {name!r} to expect. {hint}")
 
 
 def _check_unique(cases: list[Case]) -> None:

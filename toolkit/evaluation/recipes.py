@@ -148,8 +148,10 @@ class Recipe:
             data["protocol"] = str(folder.resolve())
         data.setdefault("name", path.stem)
         recipe = cls.from_dict(data, f"Recipe {str(path)!r}")
-        if recipe.arm != "native":
-            _ = recipe.loaded_protocol
+        try:
+            _ = recipe.arm == "native" or recipe.loaded_protocol
+        except ConfigError as error:
+            raise ConfigError(f"Recipe {str(path)!r}: {error}") from None
         return recipe
 
     def save(self, path: str | Path) -> Path:

@@ -46,8 +46,9 @@ class Result:
             by: another column to split by, such as "domain" or "arm".
 
         Returns:
-            DataFrame with right, judged, rate, low, high (0 to 1); calls_right, abstentions_right, false_calls as
-            "k/n"; left_out as text; mean tokens and seconds a reply; tokens written and read for each success.
+            DataFrame with right, judged, rate, low, high (0 to 1); right ones among the cases where a call, and
+            where none was right, and false calls among the latter; left_out as text; mean tokens and seconds a
+            reply; tokens read and written for each success.
 
         Raises:
             ConfigError: no such column.
@@ -123,7 +124,14 @@ class Result:
             best = self.best()
         except ConfigError as error:
             return str(error)
-        return f"{best.name} does best: {best.rate} of the judged replies right (95 % Wilson interval)."
+        said = f"{best.name} leads: {best.rate} of the judged replies right (95 % Wilson interval)."
+        others = self.table().dropna(subset=["rate"]).sort_values("rate", ascending=False)["recipe"]
+        second = next((name for name in others if name != best.name), None)
+        if second is None:
+            return said
+        gap = self.compare(best.name, second)
+        sure = "and the data separate it from" if gap.low > 0 else "but the data do not separate it from"
+        return f"{said[:-1]}, {sure} {second}: {gap.describe()}."
 
     def plot(self) -> Any:
         """Draw rates with intervals beside outcomes; return a matplotlib Figure."""
@@ -139,7 +147,7 @@ class Result:
         """
         folder = writable_folder(folder)
         table = self.table()
-        table.to_csv(folder / "table.csv", index=False)
+        table.to_csv(folder / "table.csv", index=False, float_format="%.6g")
         table.to_parquet(folder / "table.parquet", index=False)
         self.rows.to_csv(folder / "rows.csv", index=False)
         self.rows.to_parquet(folder / "rows.parquet", index=False)
@@ -167,8 +175,14 @@ class Result:
         return rows.set_index(["case", "repeat"])["right"].astype(int)
 
     def to_text(self) -> str:
-        """Return the table as lines for a terminal."""
-        return str(display_table(self.table()).to_string(index=False))
+        """Return the table as lines for a terminal, with the reasons why replies were left out."""
+        lines = [str(display_table(self.table()).to_string(index=False))]
+        left = self.rows[self.rows["outcome"].isin(LEFT_OUT)].groupby(["recipe", "outcome", "detail"], sort=False)
+        counts = left.size().reset_index(name="count").to_dict("records")
+        lines += [f"Left out of {r['recipe']}: {r['count']} × {r['outcome']}, {r['detail']}" for r in counts]
+        return "\n".join(lines)
+
+    __str__ = to_text
 
     def __repr__(self) -> str:
         return f"Result({len(self.names)} recipes × {self.rows['case'].nunique() if len(self.rows) else 0} cases)"
@@ -201,9 +215,11 @@ def summarise(rows: Any) -> dict[str, Any]:
         "rate": rate.rate,
         "low": rate.low,
         "high": rate.high,
-        "calls_right": f"{int(calls['right'].sum())}/{len(calls)}",
-        "abstentions_right": f"{int(quiet['right'].sum())}/{len(quiet)}",
-        "false_calls": f"{int((quiet['outcome'] == 'wrong_call').sum())}/{len(quiet)}",
+        "calls_right": int(calls["right"].sum()),
+        "calls_judged": len(calls),
+        "abstentions_right": int(quiet["right"].sum()),
+        "false_calls": int((quiet["outcome"] == "wrong_call").sum()),
+        "abstentions_judged": len(quiet),
         "broken": int((judged["outcome"] == "broken_call").sum()),
         "left_out": ", ".join(f"{count} {name}" for name, count in left.items()),
         "prompt_tokens": _mean(rows, "prompt_tokens"),
@@ -228,7 +244,13 @@ def display_table(table: Any) -> Any:
         shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
     rates = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
     shown["right"] = rates
-    return shown.drop(columns=["judged", "rate", "low", "high"]).rename(
+    for column, out_of in (
+        ("calls_right", "calls"),
+        ("abstentions_right", "abstentions"),
+        ("false_calls", "abstentions"),
+    ):
+        shown[column] = [f"{k}/{n}" for k, n in zip(table[column], table[f"{out_of}_judged"], strict=True)]
+    return shown.drop(columns=["judged", "rate", "low", "high", "calls_judged", "abstentions_judged"]).rename(
         columns={
             "right": "right [95 %]",
             "calls_right": "calls right",
@@ -284,14 +306,16 @@ class Comparison:
         return asdict(self)
 
     def __repr__(self) -> str:
+        return f"{self.a!r} minus {self.b!r}: {self.describe()}"
+
+    def describe(self) -> str:
+        """Return the difference in words, without the names."""
         if not self.n:
-            return f"{self.a!r} and {self.b!r} share no judged case"
+            return "no case judged in both"
         interval = f"[{100 * self.low:+.0f}, {100 * self.high:+.0f}]"
         test = "p not given: repeats are not independent" if isnan(self.p) else f"p = {self.p:.3g}"
-        return (
-            f"{self.a!r} minus {self.b!r}: {100 * self.difference:+.0f} points {interval}, n = {self.n},"
-            f" only first right {self.only_a}, only second {self.only_b}, {test}"
-        )
+        ones = f"only first right {self.only_a}, only second {self.only_b}"
+        return f"{100 * self.difference:+.0f} points {interval}, n = {self.n}, {ones}, {test}"
 
 
 def _compare(a: Any, b: Any, name_a: str, name_b: str) -> Comparison:

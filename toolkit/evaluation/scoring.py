@@ -66,7 +66,8 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
         return Verdict("degenerate", "the reply is empty" if not reply.text.strip() else "the reply repeats itself")
     if extraction.status in ("broken", "truncated"):
         why = extraction.rejected[0] if extraction.rejected else None
-        return Verdict("broken_call", f"{extraction.status}: {(why.detail or why.reason) if why else 'unreadable'}")
+        said = (why.detail or why.reason) if why else "unreadable"
+        return Verdict("broken_call", said if said.startswith(extraction.status) else f"{extraction.status}: {said}")
     if case.expects_call:
         return Verdict("wrong_abstention", f"expected {', '.join(call['name'] for call in case.calls)}")
     return Verdict("right_abstention")

@@ -6,6 +6,7 @@ Not here: what a run does (`toolkit.lab.session`), how it is shown (`toolkit.lab
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self.session = Session(start, load_cases(cases), functions, models=dict(models or {}))
         self.folder = Path(folder)
         self.last: Run | None = None
+        self._shown = ("", "")  # recipe hash and case that the shown reply belongs to
         self._busy = False
         self._make_widgets()
         super().__init__(self._laid_out(), layout={"width": "100%"})
@@ -159,6 +161,8 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _refresh(self) -> None:
         self._apply()
+        if self.last is not None and self._shown != (self._hash(), self.case.value):
+            self._clear("The recipe or the case has changed. Press Run to ask the model.")
         self.prompt_view.value = views.prompt_html(self.session.prompt(self.session.cases[self.case.value]))
         edited = ", ".join(self.session.edits)
         self.status.value = views.note_html(f"recipe {self._hash()}" + (f" · edited: {edited}" if edited else ""))
@@ -166,8 +170,13 @@ class Playground(widgets.VBox):  # type: ignore[misc]
     def _hash(self) -> str:
         return self.session.recipe.using(self.session.protocol).hash
 
+    def _clear(self, note: str) -> None:
+        self.last = None
+        self.reply_view.value, self.result_view.value = views.note_html(note), ""
+
     def run(self) -> None:
         """Ask the model and show its reply, the verdict and the results."""
+        self._clear("Asking the model…")
         self.status.value = views.note_html("Asking the model…")
         self.run_button.disabled = True
         try:
@@ -177,6 +186,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _run(self) -> None:
         self._apply()
+        self._shown = (self._hash(), self.case.value)
         self.last = self.session.run(self.session.cases[self.case.value])
         self.reply_view.value = self.last.asked.extraction._repr_html_()
         self.result_view.value = views.results_html(self.last)
@@ -187,14 +197,18 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self._guarded(self._save)
 
     def _save(self) -> None:
-        path = self.session.save(self.folder, self.name.value.strip())
-        self.status.value = views.note_html(f"Saved {path}. Run it: python -m toolkit evaluate {path}")
+        path = self.session.save(self.folder, self.name.value.strip()).resolve()
+        domain = self.session.cases[self.case.value].domain or "all"
+        command = f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(domain)}"
+        self.status.value = views.note_html(f"Saved. Run it: {command}")
 
     def _guarded(self, action: Any) -> None:
         try:
             action()
         except ToolkitError as error:
             self.status.value = views.note_html(str(error), bad=True)
+            if self.last is None:
+                self._clear("No reply: see the message under the buttons.")
 
 
 def _model_names(first: str) -> list[str]:

@@ -68,7 +68,10 @@ class Session:
     def protocol(self) -> Protocol:
         """Return the protocol with the edits in it."""
         protocol = load_protocol(self.recipe.protocol)
-        return dataclasses.replace(protocol, files={**protocol.files, **self.edits})
+        if not self.edits:
+            return protocol
+        folder = Path(f"{protocol.name} (edited)")  # so that errors do not blame the file on disk
+        return dataclasses.replace(protocol, files={**protocol.files, **self.edits}, folder=folder)
 
     def templates(self) -> list[str]:
         """Return the names of the files that can be edited."""

@@ -34,6 +34,8 @@ def results_html(run: Run) -> str:
     colour = _GOOD if verdict.right else _BAD
     word = verdict.outcome.replace("_", " ")
     detail = f" · {escape(verdict.detail)}" if verdict.detail else ""
+    if reply.fault:
+        detail = f" · {escape(reply.fault.message)}"
     parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', tokens_html(reply)]
     for result in run.results:
         title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"

@@ -37,6 +37,12 @@ class Fault:
     message: str
 
 
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("seed", "num_ctx", "num_predict", "top_k"), int),
+    **dict.fromkeys(("temperature", "top_p", "min_p", "repeat_penalty", "timeout_s"), (int, float)),
+}
+
+
 @dataclass(frozen=True)
 class Options:
     """Hold the settings of one request; unknown names are refused, never passed on (Source: ollama-python#663).
@@ -69,6 +75,11 @@ class Options:
         if isinstance(self.stop, str):
             object.__setattr__(self, "stop", (self.stop,))
         object.__setattr__(self, "stop", tuple(self.stop or ()))
+        for name, kinds in _NUMBERS.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+                wanted = "a whole number" if kinds is int else "a number"
+                raise ConfigError(f"Option {name} must be {wanted}, not {value!r}.")
         if self.num_predict <= 0:
             raise ConfigError(f"num_predict must be a positive number of tokens, not {self.num_predict!r}.")
         if self.num_ctx <= 0:
