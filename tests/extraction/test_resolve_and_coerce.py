@@ -41,6 +41,16 @@ def test_closest_names() -> None:
     assert INDEX.closest("get_wether") == ("get_weather",)
 
 
+def test_a_changed_dict_is_read_anew() -> None:
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {}}}
+    tools = [tool]
+    assert tool_index(tools) is tool_index(tools)
+    tool["name"] = "g"
+    assert list(tool_index(tools).tools) == ["g"]
+    tool["parameters"] = {"type": "object", "required": ["a"]}
+    assert tool_index(tools).tools["g"].required == ("a",)
+
+
 def test_clean_ends_on_any_text() -> None:
     assert clean("functions.functions.tools.x:1:2()") == "x"
 

@@ -8,6 +8,7 @@ Not here: defaults and validation (`toolkit.execution`).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from toolkit.extraction.lenient_json import mend, read_strict
@@ -40,7 +41,7 @@ class Coercion:
         notes: what does not fit, with its path.
     """
 
-    def __init__(self, schema: dict[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any]) -> None:
         self.root = schema
         self.repairs: list[str] = []
         self.notes: list[str] = []

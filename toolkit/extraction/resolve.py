@@ -37,8 +37,13 @@ class ToolSpec:
     """Hold what extraction needs to know of one tool."""
 
     name: str
-    parameters: dict[str, Any]
-    required: tuple[str, ...]
+    parameters: Mapping[str, Any]  # the tool's own, so that a change to it counts at once
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Return the names of the parameters that a call must give."""
+        found = self.parameters.get("required")
+        return tuple(found) if isinstance(found, (list, tuple)) else ()
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def clean(written: str) -> str:
     return name
 
 
-_cache: dict[tuple[int, ...], tuple[list[Any], ToolIndex]] = {}
+_cache: dict[tuple[int, ...], tuple[list[Any], list[Any], ToolIndex]] = {}
 
 
 def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
@@ -156,9 +161,10 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
         return tools
     given = list(tools)
     key = tuple(map(id, given))
+    marks = [_mark(item) for item in given]
     held = _cache.get(key)
-    if held is not None and all(isinstance(tool, Tool) for tool in given):
-        return held[1]  # Tool is frozen; a dict may have changed since
+    if held is not None and held[1] == marks:
+        return held[2]
     specs = [spec for item in given for spec in _specs(item)]
     index = ToolIndex({spec.name: spec for spec in specs}, endings=name_endings([spec.name for spec in specs]))
     for name in index.tools:
@@ -166,24 +172,31 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
         index.last.setdefault(fold(re.split(r"[.:/]", name)[-1]), []).append(name)
     if len(_cache) >= _CACHE_SIZE:
         _cache.clear()
-    _cache[key] = (given, index)  # holding the tools keeps their ids from being used again
+    _cache[key] = (given, marks, index)  # holding the tools keeps their ids from being used again
     return index
+
+
+def _mark(item: Any) -> Any:
+    """Return what would show that a dict was given another name or schema since it was indexed."""
+    if not isinstance(item, Mapping):
+        return None
+    spec = _inner(item)
+    return spec.get("name"), id(spec.get("parameters"))
+
+
+def _inner(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the mapping with name and parameters, in or without OpenAI's wrapper."""
+    inner = item.get("function")
+    return inner if isinstance(inner, Mapping) else item
 
 
 def _specs(item: Any) -> list[ToolSpec]:
     if isinstance(item, Mapping):
-        inner = item.get("function")
-        spec = inner if isinstance(inner, Mapping) else item
+        spec = _inner(item)
         if isinstance(spec.get("name"), str):
             parameters = spec.get("parameters") or spec.get("input_schema") or spec.get("inputSchema")
-            return [_spec(spec["name"], parameters)]
+            return [ToolSpec(spec["name"], parameters if isinstance(parameters, Mapping) else {})]
     if not isinstance(item, (Tool, Mapping)) and isinstance(getattr(item, "tools", None), tuple):
-        return [_spec(tool.name, tool.parameters) for tool in item.tools]  # a Toolset
+        return [ToolSpec(tool.name, tool.parameters) for tool in item.tools]  # a Toolset
     tool = as_tool(item)
-    return [_spec(tool.name, tool.parameters)]
-
-
-def _spec(name: str, parameters: Any) -> ToolSpec:
-    schema = dict(parameters) if isinstance(parameters, Mapping) else {}
-    required = schema.get("required")
-    return ToolSpec(name, schema, tuple(required) if isinstance(required, (list, tuple)) else ())
+    return [ToolSpec(tool.name, tool.parameters)]
