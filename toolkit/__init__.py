@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "toolkit.errors": "ToolkitError UserError ConfigError ModelError ModelNotFoundError WeightsError ReplayMissError "
-    "AgentError LimitError UpdateError "
+    "toolkit.errors": "ToolkitError UserError ConfigError ModelError ModelNotFoundError WeightsError StoreError "
+    "ReplayMissError AgentError LimitError UpdateError "
     "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError ToolNotApprovedError "
     "StringConversionError ToolOutputMergeError",
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         ModelError,
         ModelNotFoundError,
         ReplayMissError,
+        StoreError,
         StringConversionError,
         ToolArgumentsError,
         ToolError,

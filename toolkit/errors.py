@@ -5,6 +5,7 @@
     │   ├── ConfigError               a recipe, case, protocol or schema file is wrong
     │   ├── ModelNotFoundError        no such model, or its server is not there
     │   ├── WeightsError              embedded weights missing, damaged or not fetchable
+    │   ├── StoreError                a store of replies cannot be read or written; ends a sweep
     │   └── ReplayMissError           a request that the recordings do not hold
     ├── ModelError                    the model server failed on one request (see Reply.fault)
     ├── AgentError                    a run could not go on; `trace` holds everything up to there
@@ -54,6 +55,10 @@ class ModelNotFoundError(UserError):
 
 class WeightsError(UserError):
     """Report embedded weights that are missing, damaged or cannot be fetched."""
+
+
+class StoreError(UserError):
+    """Report a store of replies that cannot be read or written: full disk, damaged file, no such file."""
 
 
 class ReplayMissError(UserError):

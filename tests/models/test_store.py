@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from toolkit.errors import ConfigError, ReplayMissError, UserError
+from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models import Fault, Options, Reply, ScriptedModel, Store, load_model
 
@@ -295,7 +295,7 @@ def test_kill_9_loses_at_most_the_request_in_flight(tmp_path):
 def test_damaged_file(tmp_path, content):
     path = tmp_path / "a.sqlite"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="is damaged or no store.*Move it aside"):
+    with pytest.raises(StoreError, match="is damaged or no store.*Move it aside"):
         Store(path)
     assert path.read_bytes() == content
 
@@ -309,8 +309,17 @@ def test_file_damaged_in_the_middle(tmp_path):
     data = bytearray(path.read_bytes())
     data[4096:] = b"\xff" * (len(data) - 4096)
     path.write_bytes(data)
-    with Store(path) as store, pytest.raises(UserError, match="damaged"):
+    with Store(path) as store, pytest.raises(StoreError, match="damaged"):
         store.replay_model("scripted").chat("7")
+
+
+def test_a_full_disk_is_a_store_error_that_a_sweep_can_stop_on(store):
+    stored = store.wrap(ScriptedModel(["x" * 9000], cycle=True))
+    stored.chat("0")
+    store._connection.execute("PRAGMA max_page_count = 1")  # raised by SQLite to what is in use
+    with pytest.raises(StoreError, match="cannot be opened or written: database or disk is full"):
+        stored.chat("1")
+    assert stored.chat("0").from_store
 
 
 def test_database_of_something_else(tmp_path):
@@ -318,25 +327,25 @@ def test_database_of_something_else(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
-    with pytest.raises(UserError, match="something else"):
+    with pytest.raises(StoreError, match="something else"):
         Store(path)
 
 
 def test_folder_in_place_of_a_file(tmp_path):
-    with pytest.raises(UserError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="cannot be opened"):
         Store(tmp_path)
 
 
 def test_a_file_in_place_of_the_folder(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="cannot be opened"):
         Store(tmp_path / "file" / "a.sqlite")
 
 
 def test_closed_store_says_so(tmp_path):
     store = Store(tmp_path / "a.sqlite")
     store.close()
-    with pytest.raises(UserError, match="is closed"):
+    with pytest.raises(StoreError, match="is closed"):
         len(store)
 
 

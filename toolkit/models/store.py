@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from toolkit.errors import ConfigError, ReplayMissError, UserError, did_you_mean
+from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, Options, Reply
 from toolkit.models.requests import (
     Request,
@@ -57,7 +57,7 @@ class Store:
         path: the file; made with its folders if missing. `":memory:"` keeps nothing.
 
     Raises:
-        UserError: the file is damaged, is something else, or cannot be written.
+        StoreError: the file is damaged, is something else, or cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -252,7 +252,7 @@ def _open(path: str) -> sqlite3.Connection:
         owner, tables = (connection.execute(q).fetchone()[0] for q in (
             "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"))  # fmt: skip
         if owner not in (0, _APPLICATION) or (owner == 0 and tables):
-            raise UserError(f"{path!r} is a database of something else. Name another file for the replies.")
+            raise StoreError(f"{path!r} is a database of something else. Name another file for the replies.")
         if owner == 0:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(f"BEGIN IMMEDIATE; {_TABLE} PRAGMA application_id = {_APPLICATION}; COMMIT;")
@@ -274,14 +274,14 @@ class _explained:  # noqa: N801 - reads as a phrase: with _explained(path)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, sqlite3.ProgrammingError):
-            raise UserError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
+            raise StoreError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
         if isinstance(error, sqlite3.OperationalError | OSError):
-            raise UserError(
+            raise StoreError(
                 f"The store {self.path!r} cannot be opened or written: {error}. "
                 "Check that its folder is writable and has room."
             ) from None
         if isinstance(error, sqlite3.DatabaseError):
-            raise UserError(
+            raise StoreError(
                 f"The store {self.path!r} is damaged or no store ({error}). Move it aside and run again; "
                 "what a .jsonl recording holds can be read back with import_jsonl."
             ) from None
