@@ -18,10 +18,10 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolkit import resources, schemas, templates
 from toolkit.errors import ConfigError, did_you_mean
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
+MOST_RENDERED = 4096  # messages kept in rendered form
 MOST_DISARMS = 3  # rounds of breaking up what still reads as a call
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
@@ -62,6 +63,7 @@ class Protocol:
     markers: tuple[str, ...]
     keys: tuple[str, str]
     files: dict[str, str]
+    _rendered: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def hash(self) -> str:
@@ -103,7 +105,8 @@ class Protocol:
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
         head = self.system_text(shown, system, tool_choice, arm=arm, parallel=parallel)
-        turns = [*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))]
+        # neighbours are joined before they are disarmed: a call may be split over two messages
+        turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
         return start + _merge(self._as_text(message, arm, offered) for message in turns)
 
@@ -159,7 +162,7 @@ class Protocol:
         values = {
             "name": result.origin.tool_name,
             "id": result.origin.id,
-            "result": self.disarm(templates.as_json(result.result), tools),
+            "result": self.disarm(templates.as_json(self._disarmed(result.result, tools)), tools),
             "error": result.error,
         }
         return self._fill("tool_result.jinja", values).strip()
@@ -170,16 +173,40 @@ class Protocol:
         Markers are broken up by a dot; so is the start of whatever this protocol would still read as a call.
         """
         text = templates.neutralise(text, self.markers)
+        names = {tool.name for tool in as_tools(tools)}
         for _ in range(MOST_DISARMS):
-            calls = self.extract(text, tools).calls
-            if not calls:
+            found = self.extract(text, tools)
+            near = [item for item in found.rejected if item.reason == "truncated" or item.name in names]
+            spans = sorted([*(call.span for call in found.calls), *(item.span for item in near)])
+            if not spans:
                 return text
-            for call in reversed(calls):
-                start, end = call.span
+            for start, end in reversed(spans):
                 text = text[:start] + "·" + text[start:end].replace("{", "{·").replace("[", "[·") + text[end:]
         return text.replace("{", "(").replace("[", "(")
 
+    def _disarmed(self, value: Any, tools: Iterable[Any] | None) -> Any:
+        """Disarm every text inside a result, since a model quotes it without its JSON escapes."""
+        if isinstance(value, str):
+            return self.disarm(value, tools)
+        if isinstance(value, Mapping):
+            return {self.disarm(str(key), tools): self._disarmed(item, tools) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._disarmed(item, tools) for item in value]
+        return value
+
     def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
+        """Write one message as text, or take it from the last rendering: a loop renders its history every turn."""
+        key = (id(message), arm, tuple(map(id, tools)))
+        kept = self._rendered.get(key)
+        if kept is not None:
+            return cast("ChatMessage", kept[-1])
+        text = self._written(message, arm, tools)
+        if len(self._rendered) >= MOST_RENDERED:
+            self._rendered.pop(next(iter(self._rendered)), None)
+        self._rendered[key] = (message, tools, text)  # holding them keeps their ids theirs
+        return text
+
+    def _written(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         if message.is_from(ChatRole.TOOL):
             text = "\n".join(self.result_text(result, tools) for result in message.tool_call_results)
             return ChatMessage.from_user(text, message.meta)

@@ -1,6 +1,8 @@
 """Fill prompt templates safely, and turn tools and values into the text that prompts show.
 
-Templates are jinja2 in its immutable sandbox with strict undefined variables. Filters: `json` (compact, non-ASCII
+Templates are jinja2 in its immutable sandbox with strict undefined variables. They see plain data only: a tool is
+its name, description and schema, never the function behind it, and nothing but text and list methods can be
+called. Repetition is bounded. Filters: `json` (compact, non-ASCII
 kept), `signature` (name(city: string, days?: integer = 1)), `spec` (the tool as JSON), `arguments` (one line each),
 `example` (an arguments object with a placeholder for each value).
 Not here: which templates there are (`toolkit.protocols`).
@@ -9,23 +11,103 @@ Not here: which templates there are (`toolkit.protocols`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from types import BuiltinMethodType
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.messages import ToolCall
 from toolkit.tools import Tool
+
+# how chat templates mark turns: <|im_start|>, <｜User｜>, <start_of_turn>, [INST], <<SYS>>
+_CONTROL = re.compile(r"<[|｜][^|｜<>\s]{1,40}[|｜]>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>")
+MOST_ROUNDS = 100_000  # of all `range` loops of one template together
+MOST_TEXT = 1_000_000  # characters or items that one multiplication may make
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTool:
+    """Hold what a template may know of a tool: no function, nothing to call."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Return the schema of each parameter."""
+        return self.parameters.get("properties") or {}
+
+    @property
+    def required(self) -> list[str]:
+        """Return the names of the parameters that a call must give."""
+        return list(self.parameters.get("required", ()))
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into plain data that a template cannot do anything with but show."""
+    if value is None or isinstance(value, (str, int, float, ShownTool)):
+        return value
+    if isinstance(value, Tool):
+        return ShownTool(value.name, value.description, value.parameters)
+    if isinstance(value, ToolCall):
+        return plain(ToolCall.to_dict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(item) for item in value]
+    return str(value)
 
 
 @cache
 def _environment() -> Any:
     from jinja2 import StrictUndefined
+    from jinja2.runtime import LoopContext, Macro
     from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Cycler, Joiner, Namespace
+
+    class PlainSandbox(ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset({"*", "**"})
+
+        def is_safe_callable(self, obj: Any) -> bool:
+            owner = getattr(obj, "__self__", None)
+            if isinstance(obj, (Macro, LoopContext, Joiner, Rounds)) or obj in (Namespace, Cycler, Joiner, dict):
+                return True
+            method = isinstance(obj, BuiltinMethodType) and isinstance(owner, (str, int, float, list, tuple, dict))
+            return method or isinstance(owner, (LoopContext, Cycler))
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            sizes = [len(side) if hasattr(side, "__len__") else abs(side) for side in (left, right)]
+            if (sizes[0] * sizes[1] if operator == "*" else sizes[1] * 20) > MOST_TEXT:
+                raise ValueError(f"{operator} would make more than {MOST_TEXT:,}")
+            return super().call_binop(context, operator, left, right)
 
     # prompts are plain text for a model, so nothing is HTML-escaped
-    env = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    env = PlainSandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     env.filters.update(json=as_json, signature=signature, spec=spec, arguments=argument_lines, example=example)
     return env
+
+
+class Rounds:
+    """Stand in for `range` in a template, with one budget for all its loops."""
+
+    def __init__(self) -> None:
+        self.left = MOST_ROUNDS
+
+    def __call__(self, *bounds: int) -> range:
+        """Return the range.
+
+        Raises:
+            ValueError: the template's loops together are too long.
+        """
+        asked = range(*bounds)
+        self.left -= len(asked)
+        if self.left < 0:
+            raise ValueError(f"its range loops are longer than {MOST_ROUNDS:,} rounds together")
+        return asked
 
 
 @cache
@@ -60,10 +142,12 @@ def fill(source: str, values: Mapping[str, Any], where: str = "template") -> str
 
     check(source, where)
     try:
-        return str(_compiled(source).render(values))
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-        known = ", ".join(sorted(values))
+        return str(_compiled(source).render({**{k: plain(v) for k, v in values.items()}, "range": Rounds()}))
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as error:
+        known = ", ".join(sorted(values))  # RecursionError is a RuntimeError
         raise ConfigError(f"Template {where!r} failed: {error}. It can use: {known}.") from None
+    except MemoryError:
+        raise ConfigError(f"Template {where!r} failed: it makes more text than fits into memory.") from None
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -71,7 +155,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
 
 
-def signature(tool: Tool) -> str:
+def signature(tool: Tool | ShownTool) -> str:
     """Return a tool as one line of typed parameters; a question mark marks optional ones.
 
     >>> signature(Tool("hi", "", {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}))
@@ -87,7 +171,7 @@ def signature(tool: Tool) -> str:
     return f"{tool.name}({', '.join(parts)})"
 
 
-def argument_lines(tool: Tool) -> list[str]:
+def argument_lines(tool: Tool | ShownTool) -> list[str]:
     """Return one line for each parameter: name, type, whether required, description."""
     lines = []
     for name, schema in tool.properties.items():
@@ -97,12 +181,12 @@ def argument_lines(tool: Tool) -> list[str]:
     return lines
 
 
-def spec(tool: Tool) -> str:
+def spec(tool: Tool | ShownTool) -> str:
     """Return name, description and parameters as one JSON line."""
-    return as_json(tool.tool_spec)
+    return as_json({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
 
 
-def example(tool: Tool) -> str:
+def example(tool: Tool | ShownTool) -> str:
     """Return an arguments object with a placeholder `<name>` for each required value.
 
     >>> example(Tool("hi", "", {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}))
@@ -142,12 +226,16 @@ def type_name(schema: Any) -> str:
 def neutralise(text: str, markers: Iterable[str]) -> str:
     """Break up call markers in text from tools or users, so that an echo of it is no call.
 
+    The tokens by which chat templates mark turns are broken up too: a result that holds them would start a turn.
+
     >>> neutralise("Say TOOL_CALL: pay {}", ["TOOL_CALL:"])
     'Say T·OOL_CALL: pay {}'
     """
     for marker in markers:
         if marker.casefold() in text.casefold():
-            import re
+            text = re.sub(re.escape(marker), _broken, text, flags=re.IGNORECASE)
+    return _CONTROL.sub(_broken, text)
 
-            text = re.sub(re.escape(marker), lambda hit: f"{hit[0][0]}·{hit[0][1:]}", text, flags=re.IGNORECASE)
-    return text
+
+def _broken(hit: re.Match[str]) -> str:
+    return f"{hit[0][0]}·{hit[0][1:]}"
