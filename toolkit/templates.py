@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property
 from types import BuiltinMethodType
 from typing import Any
 
@@ -57,9 +57,18 @@ def plain(value: Any) -> Any:
         return plain(ToolCall.to_dict(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in _public_names(type(value))}
     if isinstance(value, Iterable):
         return [plain(item) for item in value]
     return str(value)
+
+
+@cache
+def _public_names(kind: type) -> tuple[str, ...]:
+    """Return a dataclass's fields and properties whose names have no leading underscore."""
+    own = [name for name, value in vars(kind).items() if isinstance(value, (property, cached_property))]
+    return tuple(name for name in [*(item.name for item in fields(kind)), *own] if not name.startswith("_"))
 
 
 @cache
