@@ -16,7 +16,8 @@ from typing import Any, cast
 from toolkit import resources
 from toolkit.errors import UserError
 from toolkit.evaluation import load_cases, load_recipes
-from toolkit.evaluation.results import Result, writable_folder
+from toolkit.evaluation.results import Result
+from toolkit.evaluation.saving import writable_folder
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:

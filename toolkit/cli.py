@@ -69,7 +69,7 @@ def evaluate(
     """Run recipes over cases and print a table of rates with intervals."""
     from toolkit.evaluation import evaluate as sweep
     from toolkit.evaluation import load_cases, load_recipes
-    from toolkit.evaluation.results import writable_folder
+    from toolkit.evaluation.saving import writable_folder
 
     found = load_recipes(recipes)
     if model:
@@ -108,10 +108,8 @@ def extract(
     if isinstance(known, dict):
         known = known.get("tools", [known])
     found = read(_reply(file), tools=known, protocol=_protocol(protocol))
-    if form == "json":
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
-    else:
-        typer.echo(_call_table(found))
+    shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else _call_table(found)
+    typer.echo(shown.encode("utf-8", "replace").decode())  # a model can write lone surrogates
     raise typer.Exit(0 if found.calls else 1)
 
 

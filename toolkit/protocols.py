@@ -257,6 +257,11 @@ def load_protocol(name: str | Path | Protocol) -> Protocol:
     return _read(folder.resolve())
 
 
+def is_bundled(protocol: Protocol) -> bool:
+    """Tell whether a protocol is one of the toolkit's own, unedited."""
+    return protocol.name in list_protocols() and protocol.hash == load_protocol(protocol.name).hash
+
+
 def list_protocols() -> list[str]:
     """Return the names of the protocols that come with the toolkit."""
     return sorted(path.parent.name for path in (resources.root() / "prompts").glob("*/protocol.toml"))

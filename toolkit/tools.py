@@ -34,7 +34,7 @@ class Tool:
         inputs_from_state: state key -> parameter, filled only where the model gave no value.
         outputs_to_state: state key -> {"source": key of the result, "handler": merge function}.
         outputs_to_string: {"source": key, "handler": function, "raw_result": bool}.
-        timeout_s: seconds after which a call is given up; None waits.
+        timeout_s: seconds after which a call is given up; None waits. See `ToolInvoker` for coroutines that block.
         effect: `reads`, `writes` or `dangerous`; dangerous tools can be held for approval.
         return_direct: in an agent, the result is the answer; the model is not asked again.
 
@@ -337,6 +337,8 @@ def as_tools(value: Iterable[Any] | None) -> list[Tool]:
     """
     if isinstance(value, (Tool, str, Mapping)) or (callable(value) and not isinstance(value, Iterable)):
         raise ConfigError(f"Expected a list of tools, got {value!r}. Put it in brackets.")
+    if value is not None and not isinstance(value, Iterable):
+        raise ConfigError(f"Expected a list of tools, got {value!r}.")
     tools: list[Tool] = []
     for item in value or ():
         tools.extend(item.tools if isinstance(item, Toolset) else [as_tool(item)])

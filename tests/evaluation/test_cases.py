@@ -52,13 +52,16 @@ def test_a_file_of_ones_own_is_read_with_its_tools(tmp_path):
         ({**GOOD, "id": "b", "messages": []}, "has no messages"),
         ({**GOOD, "id": "b", "messages": [{"role": "robot", "content": ""}]}, "Role 'robot'"),
         ({**GOOD, "id": "b", "expects": 1}, "unknown key 'expects'"),
+        ({**GOOD, "id": "b", "tags": "plain"}, "tags must be a list, not 'plain'"),
+        ({**GOOD, "id": "b", "tools": 5}, "tools must be a list, not 5"),
         ({**GOOD, "id": "b", "expect": {"calls": [{"name": "plot", "arguments": {"kind": {"$regx": "x"}}}]}}, "regex"),
         ({**GOOD, "id": "b", "expect": {"calls": [{"name": "plot", "arguments": {"knd": 1}}]}}, "Did you mean 'kind'"),
         (GOOD, "line 2: the id 'a-1' is taken by line 1"),
     ],
     ids=[
         "broken json", "list", "empty expectation", "no expectation", "no calls", "no_call false", "unknown call",
-        "unknown tool", "no messages", "unknown role", "unknown key", "bad matcher", "unknown parameter", "twice",
+        "unknown tool", "no messages", "unknown role", "unknown key",
+        "tags as text", "tools as number", "bad matcher", "unknown parameter", "twice",
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_named(tmp_path, row, message):
@@ -75,3 +78,20 @@ def test_unknown_names_list_the_known():
 
 def test_all_is_every_file_and_ids_are_unique():
     assert len(tk.load_cases("all")) == sum(len(tk.load_cases(name)) for name in list_cases())
+
+
+def test_line_separators_inside_strings_a_bom_and_crlf_are_fine(tmp_path):
+    row = {**GOOD, "messages": [{"role": "user", "content": "one\u2028two\u0085three"}], "tags": None}
+    path = write(tmp_path, GOOD)
+    text = json.dumps({**row, "id": "b"}, ensure_ascii=False)
+    path.write_bytes(("\ufeff" + path.read_text("utf-8") + "\r\n" + text + "\r\n").encode())
+    assert tk.load_cases(path)["b"].question == "one\u2028two\u0085three"
+
+
+def test_another_encoding_and_a_missing_sidecar_are_named(tmp_path):
+    (tmp_path / "latin.jsonl").write_bytes('{"id": "ä"}'.encode("latin-1"))
+    with pytest.raises(ConfigError, match="latin.jsonl' is not UTF-8"):
+        tk.load_cases(tmp_path / "latin.jsonl")
+    (tmp_path / "alone.jsonl").write_text(json.dumps(GOOD))
+    with pytest.raises(ConfigError, match="tools.json"):
+        tk.load_cases(tmp_path / "alone.jsonl")

@@ -1,5 +1,6 @@
 """A sweep keeps what it has, asks only for what is missing, and never ends because one case failed."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -176,3 +177,60 @@ def test_html_escapes_what_models_write():
     result = run(tk.ScriptedModel(["<script>alert(1)</script>"] * 5))
     assert "<script>" not in tk.evaluation.readable(result.failures()).to_html()
     assert "<script>" not in result._repr_html_()
+
+
+def test_a_lone_surrogate_from_a_model_does_not_cost_the_run(tmp_path):
+    reply = '<tool_call>{"name": "weather", "arguments": {"city": "\\ud83d"}}</tool_call> \ud83d'
+    result = run(tk.ScriptedModel([reply] * 5), store=tmp_path / "s.sqlite")
+    result.save(tmp_path / "run")
+    assert len(tk.Result.load(tmp_path / "run").rows) == 5
+    result._repr_html_().encode()
+
+
+def test_a_store_that_keeps_nothing_any_more_stops_the_run(tmp_path):
+    store = tk.Store(tmp_path / "s.sqlite")
+    store._connection.execute("PRAGMA max_page_count=1")
+    with pytest.raises(tk.StoreError):
+        run(tk.ScriptedModel([line + "x" * 100_000 for line in LINES]), store=store)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"mode": "replya"}, "Did you mean 'replay'"),
+        ({"repeats": 0}, "at least 1"),
+        ({"mode": "replay"}, "needs store"),
+    ],
+    ids=["mode", "repeats", "no store"],
+)
+def test_wrong_arguments_are_named(more, message):
+    with pytest.raises(ConfigError, match=message):
+        run(tk.ScriptedModel(LINES), **more)
+    with pytest.raises(ConfigError, match="no case"):
+        tk.evaluate(RECIPE, [], models={"scripted": tk.ScriptedModel([])})
+
+
+def test_every_recipe_of_a_run_is_saved_under_a_name_of_its_own(tmp_path):
+    protocol = tk.load_protocol("hermes")
+    edited = dataclasses.replace(protocol, files={**protocol.files, "system.jinja": "Tools: {{ tools | length }}"})
+    recipes = [
+        RECIPE.replace(name="a b"),
+        RECIPE.replace(name="a/b", system="x"),
+        RECIPE.replace(name="A_B", system="y").using(edited),
+        RECIPE.replace(name="z" * 300, system="z"),
+    ]
+    model = tk.ScriptedModel(LINES, cycle=True)
+    run(model, recipes).save(tmp_path / "run")
+    loaded = tk.Result.load(tmp_path / "run").recipes
+    assert [recipe.name for recipe in loaded] == [recipe.name for recipe in recipes]
+    assert [recipe.hash for recipe in loaded] == [recipe.hash for recipe in recipes]
+
+
+def test_names_given_twice_stay_apart_even_where_a_number_is_taken():
+    named = [RECIPE.replace(name=name, system=str(at)) for at, name in enumerate(["a", "a", "a #2"])]
+    assert len({recipe.name for recipe in tk.load_recipes(named)}) == 3
+
+
+def test_headers_of_a_readable_table_are_escaped():
+    frame = pd.DataFrame({"<script>a</script>": [1]}, index=pd.Index(["<script>b</script>"], name="<script>c</script>"))
+    assert "<script>" not in tk.evaluation.readable(frame).to_html()

@@ -169,9 +169,10 @@ def _paths(source: str | Path) -> list[Path]:
 
 def _read(path: Path) -> list[Case]:
     tools = _sidecar(path)
+    text = _text(path)
     cases: list[Case] = []
     lines: dict[str, int] = {}
-    for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         where = f"{str(path)!r} line {number}"
@@ -189,12 +190,21 @@ def _read(path: Path) -> list[Case]:
     return cases
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} is not UTF-8: {error}. Save it as UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
+
+
 def _sidecar(path: Path) -> dict[str, Tool]:
     beside = path.with_name(f"{path.stem}.tools.json")
     if not beside.is_file():
         return {}
     try:
-        return {tool.name: tool for tool in as_tools(json.loads(beside.read_text("utf-8")))}
+        return {tool.name: tool for tool in as_tools(json.loads(_text(beside)))}
     except ValueError as error:
         raise ConfigError(f"{str(beside)!r} is no JSON: {error}.") from None
 
@@ -219,13 +229,21 @@ def case_from_dict(data: Any, tools: Mapping[str, Tool] | None = None, where: st
         raise ConfigError(f"{where}: unknown key {sorted(unknown)[0]!r}.")
     try:
         messages = tuple(as_messages(data.get("messages") or ()))
-        offered = tuple(_tool(item, tools or {}, where) for item in data.get("tools", ()))
+        offered = tuple(_tool(item, tools or {}, where) for item in _list(data, "tools", where))
     except ConfigError as error:
         raise ConfigError(str(error) if where in str(error) else f"{where}: {error}") from None
     if not messages:
         raise ConfigError(f"{where}: has no messages.")
     calls = _expected(data.get("expect"), offered, where)
-    return Case(data["id"], messages, offered, calls, tuple(data.get("tags", ())), data.get("domain", domain))
+    tags = tuple(map(str, _list(data, "tags", where)))
+    return Case(data["id"], messages, offered, calls, tags, data.get("domain", domain))
+
+
+def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = data.get(key)
+    if value is not None and not isinstance(value, (list, tuple)):
+        raise ConfigError(f"{where}: {key} must be a list, not {value!r}.")
+    return list(value or ())
 
 
 def _tool(item: Any, tools: Mapping[str, Tool], where: str) -> Tool:

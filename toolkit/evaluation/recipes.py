@@ -92,7 +92,10 @@ class Recipe:
         for key in changes:
             if key not in known:
                 raise ConfigError(f"A recipe has no field {key!r}. {did_you_mean(key, known)}")
-        return replace(self, **changes)
+        changed = replace(self, **changes)
+        if "protocol" not in changes and "loaded_protocol" in self.__dict__:
+            changed.__dict__["loaded_protocol"] = self.loaded_protocol  # it may be an edited one, see `using`
+        return changed
 
     def using(self, protocol: Protocol) -> Recipe:
         """Return a copy that uses a protocol in memory, such as one being edited."""
@@ -214,11 +217,16 @@ def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:
 
 def _unique_names(recipes: list[Recipe]) -> list[Recipe]:
     """Number the later ones of recipes that share a name; drop exact repeats."""
-    seen: dict[str, int] = {}
     kept: dict[str, Recipe] = {}
+    taken = {recipe.name for recipe in recipes}
+    given: set[str] = set()
     for recipe in recipes:
         if recipe.hash in kept:
             continue
-        count = seen[recipe.name] = seen.get(recipe.name, 0) + 1
-        kept[recipe.hash] = recipe if count == 1 else recipe.replace(name=f"{recipe.name} #{count}")
+        name, count = recipe.name, 1
+        while name in given or (count > 1 and name in taken):
+            count += 1
+            name = f"{recipe.name} #{count}"
+        given.add(name)
+        kept[recipe.hash] = recipe if name == recipe.name else recipe.replace(name=name)
     return list(kept.values())

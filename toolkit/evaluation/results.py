@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.evaluation.comparison import Comparison, compare_rows
 from toolkit.evaluation.recipes import Recipe
+from toolkit.evaluation.saving import save_result
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
-from toolkit.evaluation.statistics import NAN, Rate, bootstrap_difference, holm, mcnemar
+from toolkit.evaluation.statistics import NAN, Rate, holm
 
 
 class Result:
@@ -72,7 +74,7 @@ class Result:
         for name in (a, b):
             if name not in self.names:
                 raise ConfigError(f"No recipe {name!r} in these results. {did_you_mean(name, self.names)}")
-        return _compare(self._judged(a), self._judged(b), a, b)
+        return compare_rows(self._judged(a), self._judged(b), a, b)
 
     def comparisons(self) -> Any:
         """Return every pair of recipes as a DataFrame, with Holm's correction over all of them."""
@@ -145,15 +147,7 @@ class Result:
         Raises:
             ConfigError: the folder cannot be written.
         """
-        folder = writable_folder(folder)
-        table = self.table()
-        table.to_csv(folder / "table.csv", index=False, float_format="%.6g")
-        table.to_parquet(folder / "table.parquet", index=False)
-        self.rows.to_csv(folder / "rows.csv", index=False)
-        self.rows.to_parquet(folder / "rows.parquet", index=False)
-        for recipe in self.recipes:
-            _save_recipe(recipe, folder / "recipes")
-        return folder
+        return save_result(self, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -167,8 +161,10 @@ class Result:
         path = Path(folder) / "rows.parquet"
         if not path.is_file():
             raise ConfigError(f"There is no result in {str(folder)!r}: rows.parquet is missing.")
+        rows = pd.read_parquet(path)
+        place = {name: at for at, name in enumerate(dict.fromkeys(rows["recipe"]))}
         recipes = [Recipe.load(file) for file in sorted((Path(folder) / "recipes").glob("*.toml"))]
-        return cls(pd.read_parquet(path), recipes)
+        return cls(rows, sorted(recipes, key=lambda recipe: place.get(recipe.name, len(place))))
 
     def _judged(self, name: str) -> Any:
         rows = self.rows[(self.rows["recipe"] == name) & ~self.rows["outcome"].isin(LEFT_OUT)]
@@ -267,112 +263,6 @@ def display_table(table: Any) -> Any:
 def readable(frame: Any) -> Any:
     """Return a DataFrame styled for reading long replies: wrapped, left-aligned, and escaped as hostile text."""
     long = {"text-align": "left", "white-space": "pre-wrap", "max-width": "28em", "vertical-align": "top"}
-    styled = frame.style.hide(axis="index").format(escape="html").set_properties(**long)
+    styled = frame.style.hide(axis="index").format(escape="html").format_index(escape="html", axis=1)
+    styled = styled.format_index(escape="html", axis=0).set_properties(**long)
     return styled.set_table_styles([{"selector": "th", "props": "text-align: left"}])
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Hold a paired comparison of two recipes on the same cases.
-
-    Attributes:
-        a: first recipe.
-        b: second recipe.
-        n: pairs judged in both.
-        both: pairs that both got right.
-        only_a: pairs that only the first got right.
-        only_b: pairs that only the second got right.
-        difference: rate of a minus rate of b.
-        low: lower end of its paired bootstrap interval (95 %, clustered by case).
-        high: upper end.
-        p: exact McNemar p-value, two-sided; NaN where repeats make pairs depend on each other.
-    """
-
-    a: str
-    b: str
-    n: int
-    both: int
-    only_a: int
-    only_b: int
-    difference: float
-    low: float
-    high: float
-    p: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict."""
-        from dataclasses import asdict
-
-        return asdict(self)
-
-    def __repr__(self) -> str:
-        return f"{self.a!r} minus {self.b!r}: {self.describe()}"
-
-    def describe(self) -> str:
-        """Return the difference in words, without the names."""
-        if not self.n:
-            return "no case judged in both"
-        interval = f"[{100 * self.low:+.0f}, {100 * self.high:+.0f}]"
-        test = "p not given: repeats are not independent" if isnan(self.p) else f"p = {self.p:.3g}"
-        ones = f"only first right {self.only_a}, only second {self.only_b}"
-        return f"{100 * self.difference:+.0f} points {interval}, n = {self.n}, {ones}, {test}"
-
-
-def _compare(a: Any, b: Any, name_a: str, name_b: str) -> Comparison:
-    shared = a.index.intersection(b.index)
-    first, second = a.loc[shared], b.loc[shared]
-    only_a = int(((first == 1) & (second == 0)).sum())
-    only_b = int(((first == 0) & (second == 1)).sum())
-    cases = [case for case, _ in shared]
-    low, high = bootstrap_difference(list(first), list(second), cases)
-    repeated = len(set(cases)) < len(cases)
-    return Comparison(
-        name_a,
-        name_b,
-        len(shared),
-        int((first & second).sum()),
-        only_a,
-        only_b,
-        float(first.mean() - second.mean()) if len(shared) else NAN,
-        low,
-        high,
-        NAN if repeated or not len(shared) else mcnemar(only_a, only_b),
-    )
-
-
-def _save_recipe(recipe: Recipe, folder: Path) -> None:
-    """Write a recipe, with a copy of its protocol's folder where that is the user's own."""
-    own = Path(recipe.protocol)
-    if (own / "protocol.toml").is_file():
-        copied = writable_folder(folder / f"{file_name(recipe.name)}_protocol")
-        for name, content in recipe.loaded_protocol.files.items():
-            (copied / name).write_text(content, "utf-8")
-        recipe = recipe.replace(protocol=str(copied))
-    recipe.save(folder / f"{file_name(recipe.name)}.toml")
-
-
-def writable_folder(folder: str | Path) -> Path:
-    """Make a folder if need be and check that it can be written.
-
-    Raises:
-        ConfigError: it cannot.
-    """
-    import tempfile
-
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(f"Cannot write into {str(folder)!r}: {error.strerror}. Choose another run folder.") from None
-    return folder
-
-
-def file_name(name: str) -> str:
-    """Return a name that any file system takes.
-
-    >>> file_name("hermes prompted #2")
-    'hermes_prompted_2'
-    """
-    return "_".join("".join(c if c.isalnum() else " " for c in name).split()) or "recipe"

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from toolkit.errors import ConfigError, ReplayMissError, ToolkitError, UserError
+from toolkit.errors import ConfigError, ReplayMissError, StoreError, ToolkitError, did_you_mean
 from toolkit.evaluation.asking import Asked, ask
 from toolkit.evaluation.cases import Case, Cases, case_from_dict, load_cases
 from toolkit.evaluation.recipes import Recipe, load_recipes
@@ -63,6 +63,10 @@ def evaluate(
         UserError: a recipe or case cannot be used, a model cannot be reached, or a replay lacks a reply.
     """
     found, asked = load_recipes(recipes), load_cases(cases)
+    if mode not in get_args(Mode):
+        raise ConfigError(f"Unknown mode {mode!r}. {did_you_mean(mode, get_args(Mode))}")
+    if not len(asked):
+        raise ConfigError("There is no case to run.")
     if repeats < 1:
         raise ConfigError(f"repeats must be at least 1, not {repeats!r}.")
     if mode == "replay" and store is None:
@@ -145,11 +149,17 @@ def _row(job: _Job, model: ChatModel) -> dict[str, Any]:
     try:
         asked = ask(job.recipe, job.case, model=model, seed_shift=job.repeat)
         verdict = score(job.case, asked.reply, asked.extraction)
-    except (ConfigError, ReplayMissError):
-        raise
-    except (UserError, ToolkitError, OSError, RuntimeError, ValueError) as error:
-        return {**_head(job), **_verdict(Verdict("server_fault", f"{type(error).__name__}: {error}"))}
-    return {**_head(job), **_verdict(verdict), **_facts(job, asked)}
+    except (ConfigError, ReplayMissError, StoreError):
+        raise  # the user's own mistake, or a store that keeps nothing any more
+    except (ToolkitError, OSError, RuntimeError, ValueError) as error:
+        fault = Verdict("server_fault", f"{type(error).__name__}: {error}")
+        return _storable({**_head(job), **_verdict(fault), **_NO_FACTS})
+    return _storable({**_head(job), **_verdict(verdict), **_facts(asked)})
+
+
+def _storable(row: dict[str, Any]) -> dict[str, Any]:
+    """Replace lone surrogates, which a model can write and no table can hold."""
+    return {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in row.items()}
 
 
 def _head(job: _Job) -> dict[str, Any]:
@@ -174,7 +184,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail}
 
 
-def _facts(job: _Job, asked: Asked) -> dict[str, Any]:
+def _facts(asked: Asked) -> dict[str, Any]:
     reply, found = asked.reply, asked.extraction
     return {
         "calls": _as_text([{"name": c.tool_name, "arguments": c.arguments} for c in found.calls])
@@ -192,6 +202,14 @@ def _facts(job: _Job, asked: Asked) -> dict[str, Any]:
         "load_seconds": reply.load_seconds,
         "from_store": reply.from_store,
     }
+
+
+_NO_FACTS: dict[str, Any] = {
+    **dict.fromkeys(("calls", "status", "syntax", "repairs", "text", "finish_reason"), ""),
+    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
+    **dict.fromkeys(("seconds", "load_seconds"), 0.0),
+    "from_store": False,
+}
 
 
 def _as_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError, UserError
 from toolkit.evaluation.asking import Asked, ask, prepare
 from toolkit.evaluation.cases import Case, Cases
 from toolkit.evaluation.recipes import Recipe
-from toolkit.evaluation.results import file_name, writable_folder
+from toolkit.evaluation.saving import file_name, writable_folder
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.messages import ChatMessage, ToolCallResult
 from toolkit.models.base import ChatModel

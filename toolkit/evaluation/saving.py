@@ -1,0 +1,81 @@
+"""Write results and recipes into a run folder: save_result, writable_folder.
+
+Not here: what the tables say (`toolkit.evaluation.results`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.errors import ConfigError
+from toolkit.evaluation.recipes import Recipe
+from toolkit.protocols import is_bundled
+
+if TYPE_CHECKING:
+    from toolkit.evaluation.results import Result
+
+
+def save_result(result: Result, folder: str | Path) -> Path:
+    """Write table and rows (CSV and Parquet) and one TOML a recipe into a folder, and return it.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    folder = writable_folder(folder)
+    table = result.table()
+    table.to_csv(folder / "table.csv", index=False, float_format="%.6g")
+    table.to_parquet(folder / "table.parquet", index=False)
+    result.rows.to_csv(folder / "rows.csv", index=False)
+    result.rows.to_parquet(folder / "rows.parquet", index=False)
+    taken: set[str] = set()
+    for recipe in result.recipes:
+        _save_recipe(recipe, folder / "recipes", _free_name(file_name(recipe.name), taken))
+    return folder
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a file name that no other recipe of the run has, and take it."""
+    free, count = name, 1
+    while free.casefold() in taken:
+        count += 1
+        free = f"{name}_{count}"
+    taken.add(free.casefold())
+    return free
+
+
+def _save_recipe(recipe: Recipe, folder: Path, name: str) -> None:
+    """Write a recipe, with a copy of its protocol's folder where that is the user's own, or edited in memory."""
+    if recipe.arm != "native" and not is_bundled(recipe.loaded_protocol):
+        copied = writable_folder(folder / f"{name}_protocol")
+        for file, content in recipe.loaded_protocol.files.items():
+            (copied / file).write_text(content, "utf-8")
+        recipe = recipe.replace(protocol=str(copied))
+    recipe.save(folder / f"{name}.toml")
+
+
+def writable_folder(folder: str | Path) -> Path:
+    """Make a folder if need be and check that it can be written.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    import tempfile
+
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"Cannot write into {str(folder)!r}: {error.strerror}. Choose another run folder.") from None
+    return folder
+
+
+def file_name(name: str) -> str:
+    """Return a name that any file system takes.
+
+    >>> file_name("hermes prompted #2")
+    'hermes_prompted_2'
+    """
+    return "_".join("".join(c if c.isalnum() else " " for c in name).split())[:80] or "recipe"
