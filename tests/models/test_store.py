@@ -272,6 +272,43 @@ def test_two_processes_at_once(tmp_path):
         assert len(store) == 90  # 30 of them asked by both, kept once
 
 
+OPENER = """
+import os, sys
+from toolkit.models import Store
+from toolkit.models.base import Reply
+print("ready", flush=True)
+for folder in sys.stdin:  # all are told at once which file to open next
+    with Store(os.path.join(folder.strip(), "a.sqlite")) as store:
+        store.keep({"kind": "complete", "prompt": "p"}, {"pid": os.getpid()}, Reply("x"), model="m")
+    print("done", flush=True)
+"""
+
+
+def test_many_processes_open_a_new_file_at_once(tmp_path):
+    command, pipe = [sys.executable, "-c", OPENER], subprocess.PIPE
+    openers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(6)]
+    assert [opener.stdout.readline() for opener in openers] == ["ready\n"] * 6
+    for number in range(40):  # two in fifty met on the way before opening was one transaction
+        for opener in openers:
+            opener.stdin.write(f"{tmp_path / str(number)}\n")
+            opener.stdin.flush()
+        assert [opener.stdout.readline() for opener in openers] == ["done\n"] * 6
+        with Store(tmp_path / str(number) / "a.sqlite") as store:
+            assert len(store) == 6
+            assert store._all("PRAGMA journal_mode") == [("wal",)]
+    assert [opener.communicate()[1] for opener in openers] == [""] * 6
+
+
+def test_a_file_that_must_exist_is_not_made(tmp_path):
+    Store(tmp_path / "replies.sqlite").close()
+    with pytest.raises(StoreError, match=r"no store of replies .*Did you mean 'replies\.sqlite'"):
+        Store(tmp_path / "replis.sqlite", must_exist=True)
+    with pytest.raises(StoreError, match=r"no store of replies .*typo\.sqlite'\. Check the path"):
+        Store(tmp_path / "no" / "typo.sqlite", must_exist=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["replies.sqlite"]
+    Store(tmp_path / "replies.sqlite", must_exist=True).close()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_kill_9_loses_at_most_the_request_in_flight(tmp_path):
     path = tmp_path / "a.sqlite"
@@ -327,8 +364,10 @@ def test_database_of_something_else(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
+    before = path.read_bytes()
     with pytest.raises(StoreError, match="something else"):
         Store(path)
+    assert path.read_bytes() == before
 
 
 def test_folder_in_place_of_a_file(tmp_path):

@@ -8,6 +8,7 @@ Not here: the model that answers from it (`stored`), the key of a request (`requ
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 import threading
 import time
@@ -32,13 +33,15 @@ Mode = Literal["record", "replay", "off"]
 _NOT_KEPT = ("server", "timeout")
 _APPLICATION = 0x746B7231  # marks the file as a store of replies
 _SECONDS_TO_WAIT = 60
-_TABLE = """
-CREATE TABLE IF NOT EXISTS replies (
+_TABLE = (
+    """
+CREATE TABLE replies (
   key TEXT PRIMARY KEY, model TEXT NOT NULL, request_digest TEXT NOT NULL, repeat INTEGER NOT NULL,
   fingerprint TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL, created REAL NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS by_request ON replies (request_digest, model, repeat);
-"""
+) WITHOUT ROWID
+""",
+    "CREATE INDEX by_request ON replies (request_digest, model, repeat)",
+)
 
 
 class Store:
@@ -55,15 +58,18 @@ class Store:
 
     Args:
         path: the file; made with its folders if missing. `":memory:"` keeps nothing.
+        must_exist: refuse a missing file, such as the mistyped name of one to replay, and make nothing.
 
     Raises:
-        StoreError: the file is damaged, is something else, or cannot be written.
+        StoreError: the file is damaged, is something else, cannot be written, or is missing and must exist.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, must_exist: bool = False) -> None:
         self.path = str(path)
         self.is_recording = self.path.endswith(".jsonl")
         self._lock = threading.RLock()
+        if must_exist and self.path != ":memory:" and not Path(self.path).exists():
+            raise StoreError(_missing(Path(self.path)))
         with _explained(self.path):
             self._connection = _open(":memory:" if self.is_recording else self.path)
         if self.is_recording:
@@ -244,23 +250,56 @@ def _reply(text: str) -> Reply:
     return Reply.from_dict({**json.loads(text), "from_store": True})
 
 
+def _missing(path: Path) -> str:
+    near = [*path.parent.glob("*.sqlite"), *path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
+    hint = f" {did_you_mean(path.name, sorted(item.name for item in near))}" if near else ""
+    return f"There is no store of replies {str(path)!r}.{hint} Check the path, or record it: mode='record'."
+
+
 def _open(path: str) -> sqlite3.Connection:
     if path != ":memory:":
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, check_same_thread=False)
     try:
-        owner, tables = (connection.execute(q).fetchone()[0] for q in (
-            "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"))  # fmt: skip
-        if owner not in (0, _APPLICATION) or (owner == 0 and tables):
-            raise StoreError(f"{path!r} is a database of something else. Name another file for the replies.")
-        if owner == 0:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(f"BEGIN IMMEDIATE; {_TABLE} PRAGMA application_id = {_APPLICATION}; COMMIT;")
+        _claim(connection, path)
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: safe against kill -9, one cheap write a commit
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _claim(connection: sqlite3.Connection, path: str) -> None:
+    """Make the table in a new file; refuse a file of something else, untouched."""
+    # each look is one transaction, else another process may make the table between its two halves;
+    # the first takes no lock, for nearly every file is a store already
+    for begin in ("BEGIN", "BEGIN IMMEDIATE"):
+        connection.execute(begin)
+        with connection:  # commits, or rolls back
+            owner, tables = (connection.execute(query).fetchone()[0] for query in (
+                "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"))  # fmt: skip
+            if owner == _APPLICATION:
+                return
+            if owner or tables:
+                raise StoreError(f"{path!r} is a database of something else. Name another file for the replies.")
+            if begin == "BEGIN IMMEDIATE":
+                for statement in (*_TABLE, f"PRAGMA application_id = {_APPLICATION}"):
+                    connection.execute(statement)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite does not wait by itself when two processes switch at once."""
+    end = time.monotonic() + _SECONDS_TO_WAIT
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - only to step out of each other's way
 
 
 class _explained:  # noqa: N801 - reads as a phrase: with _explained(path)
@@ -273,7 +312,7 @@ class _explained:  # noqa: N801 - reads as a phrase: with _explained(path)
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, sqlite3.ProgrammingError):
+        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
             raise StoreError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
         if isinstance(error, sqlite3.OperationalError | OSError):
             raise StoreError(
