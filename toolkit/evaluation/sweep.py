@@ -111,7 +111,7 @@ def _run(
     mode: Mode,
     models: Mapping[str, ChatModel],
 ) -> Iterator[dict[str, Any]]:
-    kept = Store(store) if isinstance(store, (str, Path)) and mode != "off" else store
+    kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
     # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
     for name in dict.fromkeys(recipe.model for recipe in recipes):  # model-major: each is loaded once
