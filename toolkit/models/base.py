@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
@@ -256,11 +256,11 @@ class ChatModel(ABC):
         self, messages: Any, tools: Any = None, schema: Any = None, options: Any = None, **more: Any
     ) -> Reply:
         """Answer a conversation without blocking the event loop."""
-        return await asyncio.to_thread(self.chat, messages, tools, schema, options, **more)
+        return await _on_thread(lambda: self.chat(messages, tools, schema, options, **more))
 
     async def acomplete(self, prompt: str, schema: Any = None, options: Any = None) -> Reply:
         """Continue a raw prompt without blocking the event loop."""
-        return await asyncio.to_thread(self.complete, prompt, schema, options)
+        return await _on_thread(lambda: self.complete(prompt, schema, options))
 
     async def astream(self, messages: Any, **request: Any) -> AsyncIterator[Chunk]:
         """Yield the reply piece by piece without blocking the event loop."""
@@ -287,6 +287,18 @@ class ChatModel(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+async def _on_thread(ask: Callable[[], Reply]) -> Reply:
+    """Run a request on a thread; a StopIteration, which would hang its waiter, becomes a RuntimeError."""
+
+    def run() -> Reply:
+        try:
+            return ask()
+        except StopIteration as error:
+            raise RuntimeError(f"The model raised {error!r}. Give next() a default.") from error
+
+    return await asyncio.to_thread(run)
 
 
 def last_reply(chunks: Iterator[Chunk]) -> Reply:
