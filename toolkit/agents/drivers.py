@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Any
 
-from toolkit.agents.bridge import run_beside
+from toolkit.agents.bridge import run_beside, stopped, without_stop
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step
+from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ExtendedModelResponse, ModelRequest, ModelResponse
 from toolkit.agents.run import Run
@@ -40,12 +41,16 @@ class SyncDriver:
 
     def drive(self, loop: Generator[Step, Any, None]) -> None:
         """Run the loop to its end."""
-        try:
-            step = next(loop)
-            while True:
-                step = loop.send(self.perform(step))
-        except StopIteration:
-            return
+        answer: Any = None
+        while True:
+            try:
+                step = loop.send(answer)
+            except StopIteration:
+                return
+            try:
+                answer = self.perform(step)
+            except StopIteration as error:
+                raise stopped(error) from error
 
     def perform(self, step: Step) -> Any:
         """Do one step."""
@@ -71,7 +76,7 @@ class SyncDriver:
     def _tools(self, calls: list[ToolCall]) -> list[Outcome]:
         if len(calls) == 1 or not self.run.setup.parallel:
             return [self.calls.call(call) for call in calls]
-        jobs = [_caught(self.calls.call, call) for call in calls]
+        jobs = [_caught(self.calls.call, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
         found = list(in_order(jobs, self.calls.stage.most))
         for _, error in found:
             if error is not None:
@@ -86,12 +91,17 @@ def _tell(chunks: Any, token: Token) -> Any:
         yield chunk
 
 
-def _caught(work: Callable[[ToolCall], Outcome], call: ToolCall) -> Callable[[], tuple[Any, BaseException | None]]:
+def _caught(
+    work: Callable[[ToolCall], Outcome], call: ToolCall, place: Place
+) -> Callable[[], tuple[Any, BaseException | None]]:
     def job() -> tuple[Any, BaseException | None]:
+        take(place)
         try:
             return work(call), None
         except BaseException as error:  # crosses threads as a value
             return None, error
+        finally:
+            place.passes()
 
     return job
 
@@ -126,12 +136,13 @@ class AsyncDriver:
 
     async def drive(self, loop: Generator[Step, Any, None]) -> None:
         """Run the loop to its end."""
-        try:
-            step = next(loop)
-            while True:
-                step = loop.send(await self.perform(step))
-        except StopIteration:
-            return
+        answer: Any = None
+        while True:
+            try:
+                step = loop.send(answer)
+            except StopIteration:
+                return
+            answer = await self.perform(step)
 
     async def perform(self, step: Step) -> Any:
         """Do one step."""
@@ -142,7 +153,7 @@ class AsyncDriver:
         assert type(step) is RunHook
         if step.hook.is_async:
             return await step.hook.call(step.state, self.run.runtime)
-        return await asyncio.to_thread(step.hook.call, step.state, self.run.runtime)
+        return await asyncio.to_thread(without_stop(step.hook.call), step.state, self.run.runtime)
 
     async def _ask(self, request: ModelRequest) -> Answer:
         question = self.run.question(request)
@@ -166,11 +177,15 @@ class AsyncDriver:
             return [await self.calls.acall(call) for call in calls]
         room = asyncio.Semaphore(self.calls.stage.most)
 
-        async def one(call: ToolCall) -> Outcome:
-            async with room:
-                return await self.calls.acall(call)
+        async def one(call: ToolCall, place: Place) -> Outcome:
+            take(place)
+            try:
+                async with room:
+                    return await self.calls.acall(call)
+            finally:
+                place.passes()
 
-        found = await asyncio.gather(*map(one, calls), return_exceptions=True)
+        found = await asyncio.gather(*map(one, calls, places(len(calls))), return_exceptions=True)
         for outcome in found:
             if isinstance(outcome, BaseException):
                 raise outcome

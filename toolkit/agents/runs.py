@@ -221,7 +221,7 @@ async def astream(setup: Setup, state: State, context: Any, file: File) -> Async
     async def work() -> None:
         try:
             send(_end(await aexecute(setup, state, context, file, send)))
-        except Exception as error:
+        except BaseException as error:  # a CancelledError of the run's own is told too, or the reader waits for ever
             send(error)
 
     task = asyncio.ensure_future(work())

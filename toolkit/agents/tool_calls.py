@@ -272,8 +272,12 @@ def error_message(call: ToolCall, text: str) -> ChatMessage:
 
 
 def cause_of(error: ToolError) -> BaseException:
-    """Return what the tool itself raised, or the error where the tool raised nothing."""
-    return error.__cause__ if type(error) is ToolInvocationError and error.__cause__ else error
+    """Return what the tool itself raised, or the error where the tool raised nothing.
+
+    But: a StopIteration stays inside the error, since no coroutine can pass one on.
+    """
+    cause = error.__cause__ if type(error) is ToolInvocationError else None
+    return error if cause is None or isinstance(cause, StopIteration) else cause
 
 
 def _named(call: ToolCall, tool: Tool) -> ToolCall:

@@ -2,6 +2,8 @@
 
 In a terminal and in a notebook the question is asked with `input`, which Jupyter shows as a text box below the cell
 and which holds the run until it is answered; `ApprovalBox` is the same with buttons, for `await agent.arun(…)`.
+Calls of one turn may run at once, their questions do not: one at a time, in the order of the calls, or an answer
+would go to the wrong call.
 Not here: rules without a person; a wrapper that refuses by rule is five lines.
 """
 
@@ -10,16 +12,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
+from toolkit.agents.bridge import without_stop
 from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.places import current
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ToolCall
 
 Kind = Literal["approve", "edit", "reject", "respond"]
+_KEYBOARD = threading.Lock()  # there is one, however many agents ask
 
 
 @dataclass(frozen=True)
@@ -66,12 +73,20 @@ class HumanApproval(AgentMiddleware):
         self.by_mark = tools == "dangerous"
         self.only = None if tools is None else {getattr(tool, "name", tool) for tool in tools}
         self.ask: Callable[[ToolCall], Any] = ask or ask_by_input
+        self._lock = _KEYBOARD if ask is None else threading.Lock()
+        # an asyncio lock belongs to one event loop, while an agent may be run in several
+        self._rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
         """Ask, then run, change or answer the call."""
+        place = current()
         if not self._asks(request):
+            place.passes()
             return handler(request)
-        answer = self.ask(request.tool_call)
+        place.wait()
+        with self._lock:
+            answer = self.ask(request.tool_call)
+        place.passes()
         if inspect.isawaitable(answer):
             getattr(answer, "close", lambda: None)()
             raise ConfigError("HumanApproval's ask is async; use `await agent.arun(…)`.")
@@ -80,14 +95,27 @@ class HumanApproval(AgentMiddleware):
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
         """Ask, then run, change or answer the call."""
+        place = current()
         if not self._asks(request):
+            place.passes()
             return await handler(request)
-        if inspect.iscoroutinefunction(self.ask) or inspect.iscoroutinefunction(getattr(self.ask, "__call__", None)):  # noqa: B004
-            answer = await self.ask(request.tool_call)
-        else:
-            answer = await asyncio.to_thread(self.ask, request.tool_call)
+        await place.wait_async()
+        async with self._rooms.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            answer = await self._answer(request.tool_call)
+        place.passes()
         changed, message = self._settle(request, answer)
         return await handler(changed) if message is None else message
+
+    async def _answer(self, call: ToolCall) -> Any:
+        """Ask on the event loop where `ask` is a coroutine function, else on a thread; await what is awaitable."""
+        if inspect.iscoroutinefunction(self.ask) or inspect.iscoroutinefunction(getattr(self.ask, "__call__", None)):  # noqa: B004
+            return await self.ask(call)
+        answer = await asyncio.to_thread(self._ask_locked, call)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def _ask_locked(self, call: ToolCall) -> Any:
+        with self._lock:
+            return without_stop(self.ask)(call)
 
     def _asks(self, request: Any) -> bool:
         if request.tool is None:
@@ -139,10 +167,13 @@ def _edited(text: str) -> Decision:
     return Decision("edit", arguments) if isinstance(arguments, dict) else Decision("reject", text="no object")
 
 
-def ask_by_input(call: ToolCall) -> str:
-    """Put the question with `input`; works in terminals and notebooks."""
+def ask_by_input(call: ToolCall) -> str | Decision:
+    """Put the question with `input`; works in terminals and notebooks. Where nobody can be asked, refuse."""
     shown = json.dumps(call.arguments, ensure_ascii=False, default=str)
-    return input(f"Run {call.tool_name}({shown})? [y / no: reason / edit {{json}} / respond: text] ")
+    try:
+        return input(f"Run {call.tool_name}({shown})? [y / no: reason / edit {{json}} / respond: text] ")
+    except (EOFError, OSError, RuntimeError, ValueError) as error:  # input is closed, lost, or the front end has none
+        return Decision("reject", text=f"nobody could be asked, since there is no input here ({type(error).__name__})")
 
 
 class ApprovalBox:
