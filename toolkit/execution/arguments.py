@@ -13,6 +13,7 @@ from toolkit.errors import ToolArgumentsError, closest
 
 MOST_PROBLEMS = 8
 _LONGEST_VALUE = 80
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 _BOUNDS = {
     "minimum": "at least",
     "maximum": "at most",
@@ -51,6 +52,33 @@ def as_object(arguments: Any, name: str) -> dict[str, Any]:
     if isinstance(found, dict):
         return found
     raise ToolArgumentsError(f"Arguments of {name!r}: expected a JSON object, got {shown(arguments)}. Nothing was run.")
+
+
+def own(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments whose lists and objects are not the call's own, so that a tool cannot rewrite the conversation.
+
+    Without any, these are the arguments themselves: a function call makes its own dict of names.
+    """
+    for value in arguments.values():
+        if type(value) not in _SCALARS:
+            return {name: copied(value) for name, value in arguments.items()}
+    return arguments
+
+
+def copied(value: Any) -> Any:
+    """Return JSON data with new lists and objects.
+
+    >>> given = {"a": [1, {"b": 2}]}
+    >>> copied(given) == given, copied(given)["a"] is given["a"]
+    (True, False)
+    """
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, dict):
+        return {name: copied(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    return value
 
 
 def problems(validator: Any, arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[str]:

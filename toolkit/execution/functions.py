@@ -14,7 +14,7 @@ from typing import Any
 from toolkit.errors import ToolError, ToolInvocationError, ToolTimeoutError
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.ready import ReadyTool
-from toolkit.execution.threads import OutOfTime, in_thread, run_coroutine, within, within_async
+from toolkit.execution.threads import OutOfTime, in_thread, run_coroutine, until, within, within_async
 from toolkit.tools import Tool
 
 _AT_ONCE = (str, int, float, bool, dict, list, type(None))  # results that are surely no awaitables
@@ -48,14 +48,14 @@ async def arun_function(ready: ReadyTool, keywords: dict[str, Any], timeout_s: f
         if ready.is_async:
             return await within_async(ready.function(**keywords), timeout_s)
         future = in_thread(functools.partial(_caught, functools.partial(ready.function, **keywords)))
-        value, error = await within_async(awaited(asyncio.wrap_future(future)), timeout_s)
+        value, error = await until(asyncio.wrap_future(future), timeout_s)
         if error is not None:
             raise error
         if inspect.isawaitable(value):
             return await within_async(awaited(value), timeout_s)
         return value
     except asyncio.CancelledError as error:
-        if (task := asyncio.current_task()) is not None and task.cancelling():
+        if is_being_cancelled():
             raise
         raise _as_tool_error(ready.tool, error, timeout_s) from error
     except BaseException as error:
@@ -75,6 +75,12 @@ def _cause(error: BaseException) -> BaseException | None:
     if isinstance(error, OutOfTime):
         return None
     return error.__cause__ if isinstance(error, (ToolError, KeyboardInterrupt)) else error
+
+
+def is_being_cancelled() -> bool:
+    """Tell whether the running task is being cancelled, as against a function that raised CancelledError itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _caught(job: Callable[[], Any]) -> tuple[Any, BaseException | None]:

@@ -24,8 +24,8 @@ from toolkit.execution.outputs import result_text, write_to_state
 from toolkit.execution.ready import ReadyTool, make_ready
 from toolkit.execution.state import State
 from toolkit.execution.threads import in_order
-from toolkit.execution.turns import Outcome, Turn, failed
-from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
+from toolkit.execution.turns import Outcome, Turn, calls_of, failed, output
+from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import Tool, as_tools
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
@@ -58,9 +58,12 @@ class ToolInvoker:
         enable_streaming_callback_passthrough: also hand the callback to tools with a `streaming_callback` parameter.
         max_workers: how many calls of one turn run at once; 1 runs them one by one, stopping at the first failure
             where failures raise.
-        timeout_s: seconds per call for tools without a limit of their own; None waits.
+        timeout_s: seconds per call for tools without a limit of their own. The default None waits, since a limit costs
+            a thread per call; OpenAPI and MCP tools have finite limits of their own. On time the caller is freed and
+            the late result dropped, except by a coroutine that blocks the loop under `run_async` or `ainvoke`: it runs
+            on the caller's loop, so the limit is only noticed, as an error, when it lets go. Use `run`, or a sync tool.
         max_result_chars: longest result text; the rest is cut, with a mark. None keeps all.
-        approve: asked with the call before a tool marked `dangerous` runs; may be async. Anything but a true answer
+        approve: asked with a copy of the call before a tool marked `dangerous` runs; may be async. Anything but True
             refuses. Without it, dangerous tools run.
 
     Raises:
@@ -109,7 +112,7 @@ class ToolInvoker:
             ready = self.find(call)
             arguments = ready.checked(call.arguments)
             if self.approve is not None and ready.tool.effect == "dangerous":
-                ask(self.approve, call)
+                ask(self.approve, call, arguments)
             value = self._call(ready, arguments, state)
             if state is not None and ready.tool.outputs_to_state:
                 write_to_state(ready.tool, value, state)
@@ -132,7 +135,7 @@ class ToolInvoker:
             ready = self.find(call)
             arguments = ready.checked(call.arguments)
             if self.approve is not None and ready.tool.effect == "dangerous":
-                await aask(self.approve, call)
+                await aask(self.approve, call, arguments)
             value = await self._acall(ready, arguments, state)
             if state is not None and ready.tool.outputs_to_state:
                 write_to_state(ready.tool, value, state)
@@ -309,17 +312,21 @@ class ToolInvoker:
     def _prepare(self, turn: Turn, indexes: Iterable[int]) -> None:
         """Check the calls in order, and ask for leave where a tool is dangerous."""
         for index in turn.check(list(indexes)):
+            step = turn.steps[index]
             assert self.approve is not None
+            assert step.arguments is not None
             try:
-                ask(self.approve, turn.steps[index].call)
+                ask(self.approve, step.call, step.arguments)
             except ToolError as error:
                 turn.refuse(index, error)
 
     async def _aprepare(self, turn: Turn, indexes: Iterable[int]) -> None:
         for index in turn.check(list(indexes)):
+            step = turn.steps[index]
             assert self.approve is not None
+            assert step.arguments is not None
             try:
-                await aask(self.approve, turn.steps[index].call)
+                await aask(self.approve, step.call, step.arguments)
             except ToolError as error:
                 turn.refuse(index, error)
 
@@ -358,7 +365,7 @@ class ToolInvoker:
         async with room:
             try:
                 value = await self._acall(step.ready, step.arguments, turn.state)
-            except ToolError as error:
+            except (ToolError, KeyboardInterrupt) as error:  # KeyboardInterrupt in a task would end the loop
                 return Outcome(error=error)
         return self._converted(step.ready, value)
 
@@ -379,21 +386,6 @@ class ToolInvoker:
 
     def __repr__(self) -> str:
         return f"ToolInvoker({', '.join(self.ready)})"[:100]
-
-
-def calls_of(messages: Iterable[Any]) -> list[ToolCall]:
-    """Return every call in a conversation, in order, whatever message holds it."""
-    if not (isinstance(messages, list) and all(type(message) is ChatMessage for message in messages)):
-        messages = as_messages(messages)
-    return [part for message in messages for part in message._content if isinstance(part, ToolCall)]
-
-
-def output(results: list[ToolCallResult], state: State | None) -> dict[str, Any]:
-    """Return what a run returns."""
-    out: dict[str, Any] = {"tool_messages": [ChatMessage(ChatRole.TOOL, (result,)) for result in results]}
-    if state is not None:
-        out["state"] = state
-    return out
 
 
 def _nothing() -> None:

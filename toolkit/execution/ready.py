@@ -10,10 +10,10 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from toolkit.errors import ConfigError, ToolArgumentsError
-from toolkit.execution.arguments import as_object, path_of, problems, refusal, shown, unknown_names
+from toolkit.execution.arguments import as_object, own, path_of, problems, refusal, shown, unknown_names
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.state import State
 from toolkit.signatures import is_injected, resolved_hints
@@ -53,7 +53,7 @@ class ReadyTool:
     defaults: dict[str, Any]
 
     def checked(self, arguments: Any) -> dict[str, Any]:
-        """Return the model's arguments as a dict that fits the schema.
+        """Return the model's arguments as a dict that fits the schema, for the tool to keep and change.
 
         Raises:
             ToolArgumentsError: they do not fit; the message lists field, expected, got.
@@ -66,10 +66,16 @@ class ReadyTool:
             fits = False
         accepted = self.accepted
         if fits and (accepted is None or arguments.keys() <= accepted):
-            return cast("dict[str, Any]", arguments)
+            return self._own(arguments)
         strange = unknown_names(arguments.keys() - accepted, sorted(accepted)) if accepted is not None else []
         found = [] if fits else problems(self.validator, arguments, self.tool.parameters)
         raise refusal(self.tool.name, list(dict.fromkeys(found + strange)))
+
+    def _own(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return own(arguments)
+        except RecursionError:
+            raise refusal(self.tool.name, ["arguments: expected fewer levels of nesting"]) from None
 
     def keywords(self, arguments: dict[str, Any], state: State | None) -> dict[str, Any]:
         """Return what the function is called with: arguments, values from the state, Python objects.

@@ -14,7 +14,9 @@ import contextvars
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Job = Callable[[], Any]
@@ -25,6 +27,7 @@ class OutOfTime(Exception):  # noqa: N818 - told apart from a TimeoutError that 
 
 
 _GRACE_S = 0.2  # how long the shared loop may take to answer after a timeout before it is given up
+_LATE_S = 0.05  # a loop's timer may be this late, so a coroutine that ends just then still counts
 
 
 def in_thread(job: Job, name: str = "toolkit-tool") -> concurrent.futures.Future[Any]:
@@ -105,17 +108,33 @@ class _Loop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, name="toolkit-loop", daemon=True).start()
+        self.thread = threading.Thread(target=self._turn, name="toolkit-loop", daemon=True)
+        self.thread.start()
+
+    def _turn(self) -> None:
+        """Turn the loop whatever its tasks do: `sys.exit()` in one ends `run_forever`, and would strand all others."""
+        while not self.loop.is_closed():
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):  # the task holds it, and whoever awaits the task gets it
+                continue
+
+    def lives(self) -> bool:
+        """Tell whether the loop can take a coroutine."""
+        return self.thread.is_alive() and not self.loop.is_closed()
 
     def answers(self) -> bool:
         """Tell whether the loop still turns; a coroutine that blocks it stops it for all."""
         pong = threading.Event()
-        self.loop.call_soon_threadsafe(pong.set)
+        try:
+            self.loop.call_soon_threadsafe(pong.set)
+        except RuntimeError:  # closed
+            return False
         return pong.wait(_GRACE_S)
 
 
 _lock = threading.Lock()
-_shared: list[_Loop] = []  # at most one; replaced when a coroutine blocked it
+_shared: list[_Loop] = []  # at most one; replaced when a coroutine blocked or closed it
 
 
 def _forget() -> None:
@@ -137,15 +156,12 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
     Raises:
         OutOfTime: time is up; the coroutine was cancelled.
     """
-    with _lock:
-        if not _shared:
-            _shared.append(_Loop())
-        home = _shared[0]
     if threading.current_thread().name == "toolkit-loop":  # a sync tool that a coroutine tool calls
-        return within(lambda: asyncio.run(_await(coroutine)), timeout_s or threading.TIMEOUT_MAX)
-    future = asyncio.run_coroutine_threadsafe(coroutine, home.loop)
+        return within(lambda: _opened(asyncio.run(_ended(coroutine))), timeout_s or threading.TIMEOUT_MAX)
+    home = _home()
+    future = asyncio.run_coroutine_threadsafe(_ended(coroutine), home.loop)
     if concurrent.futures.wait([future], timeout_s).done:
-        return future.result()
+        return _opened(future.result())
     future.cancel()
     if not home.answers():
         with _lock:
@@ -154,25 +170,68 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
     raise OutOfTime(timeout_s)
 
 
-async def _await(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return await coroutine
+def _home() -> _Loop:
+    """Return the shared loop; a new one where there is none, or it is dead."""
+    with _lock:
+        if not (_shared and _shared[0].lives()):
+            _shared[:] = [_Loop()]
+        return _shared[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Hold how a coroutine ended, and when by the monotonic clock."""
+
+    value: Any
+    error: BaseException | None
+    at: float
+
+
+async def _ended(coroutine: Coroutine[Any, Any, Any]) -> _End:
+    """Await a coroutine; SystemExit and KeyboardInterrupt become values, since in a task they end the whole loop."""
+    try:
+        value = await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _End(None, error, time.monotonic())
+    return _End(value, None, time.monotonic())
+
+
+def _opened(end: _End) -> Any:
+    if end.error is not None:
+        raise end.error
+    return end.value
 
 
 async def within_async(task: Coroutine[Any, Any, Any], timeout_s: float | None) -> Any:
     """Await a coroutine, giving up after `timeout_s` seconds, even on one that refuses to be cancelled.
 
+    It runs on the caller's own loop, where clients and locks of the caller's work. One that blocks that loop cannot
+    be given up before it lets go; then its late result is dropped.
+
     Raises:
-        OutOfTime: time is up; the coroutine was cancelled.
+        OutOfTime: time is up; the coroutine was cancelled, or ended too late.
     """
     if timeout_s is None:
         return await task
-    running = asyncio.ensure_future(task)
+    start = time.monotonic()
+    end = await until(asyncio.ensure_future(_ended(task)), timeout_s)
+    if end.at - start > timeout_s + _LATE_S:
+        raise OutOfTime(timeout_s)
+    return _opened(end)
+
+
+async def until(future: asyncio.Future[Any], timeout_s: float | None) -> Any:
+    """Await a future, cancelling it after `timeout_s` seconds; one that is done by then counts, however late we look.
+
+    Raises:
+        OutOfTime: time is up.
+    """
     try:
-        done, _ = await asyncio.wait({running}, timeout=timeout_s)
+        done, _ = await asyncio.wait({future}, timeout=timeout_s)
     except asyncio.CancelledError:
-        running.cancel()
+        future.cancel()
         raise
     if not done:
-        running.cancel()
+        future.cancel()
         raise OutOfTime(timeout_s)
-    return running.result()
+    return future.result()

@@ -7,7 +7,7 @@ Not here: threads and event loops (`toolkit.execution.threads`), single calls (`
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from toolkit.execution.conversion import capped, safe_str
 from toolkit.execution.outputs import write_to_state
 from toolkit.execution.ready import ReadyTool
 from toolkit.execution.state import State
-from toolkit.messages import ToolCall, ToolCallResult
+from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 if TYPE_CHECKING:
     from toolkit.execution.invoker import ToolInvoker
@@ -143,3 +143,18 @@ def failed(call: ToolCall, error: ToolError, limit: int | None) -> ToolCallResul
     if cause is not None:
         where = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__))[-_TRACEBACK_CHARS:]
     return ToolCallResult(capped(safe_str(error), limit), call, error=True, traceback=where)
+
+
+def calls_of(messages: Iterable[Any]) -> list[ToolCall]:
+    """Return every call in a conversation, in order, whatever message holds it."""
+    if not (isinstance(messages, list) and all(type(message) is ChatMessage for message in messages)):
+        messages = as_messages(messages)
+    return [part for message in messages for part in message._content if isinstance(part, ToolCall)]
+
+
+def output(results: list[ToolCallResult], state: State | None) -> dict[str, Any]:
+    """Return what a run returns."""
+    out: dict[str, Any] = {"tool_messages": [ChatMessage(ChatRole.TOOL, (result,)) for result in results]}
+    if state is not None:
+        out["state"] = state
+    return out
