@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ToolInvocationError, ToolTimeoutError, UserError
-from toolkit.execution.openapi.http import Limits, WireRequest, exchange, fetch, origin, place
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError
+from toolkit.execution.openapi.http import Limits, WireRequest, _Watch, exchange, fetch, origin, place
 
 LIMITS = Limits(timeout_s=5, max_bytes=10_000)
 
@@ -103,9 +103,11 @@ def test_unknown_packing_is_refused(echo: Any) -> None:
     [
         [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", *[b"x"] * 100],
         [b"HTTP/1.1 200 OK\r\n", *[b"X-A: b\r\n"] * 100],
+        [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", *[b"1"] * 100],
+        [b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", *(bytes([b]) for b in gzip.compress(b"x" * 200)), b""],
         [b"", b""],
     ],
-    ids=["body_drips", "head_drips", "silence"],
+    ids=["body_drips", "head_drips", "body_without_length_drips", "packed_body_drips", "silence"],
 )
 def test_a_slow_answer_is_cut_off(raw: Any, pieces: list[bytes]) -> None:
     url = raw(pieces, 0.1 if len(pieces) > 2 else 5.0)
@@ -119,6 +121,31 @@ def test_a_slow_answer_is_cut_off(raw: Any, pieces: list[bytes]) -> None:
 def test_a_broken_answer_is_an_error(raw: Any, junk: bytes) -> None:
     with pytest.raises(ToolInvocationError, match="cannot be reached"):
         get(raw([junk]))
+
+
+def test_packed_data_that_end_too_early_are_an_error(raw: Any) -> None:
+    packed = gzip.compress(bytes(range(256)) * 4)
+    with pytest.raises(ToolInvocationError, match="ends too early"):
+        get(raw([b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + packed[: len(packed) // 2]]))
+    assert get(raw([b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"])).body == b""
+
+
+def test_a_socket_opened_after_time_is_up_is_cut_too() -> None:
+    watch = _Watch(0)
+    here, there = socket.socketpair()
+    with here, there:
+        stream = type("Stream", (), {"get_extra_info": lambda self, name: here})()
+        watch.trace("connection.connect_tcp.complete", {"return_value": stream})
+        assert there.recv(1) == b""
+
+
+@pytest.mark.parametrize("given", [0, -1, None, float("inf"), float("nan"), "5", True], ids=repr)
+def test_every_exchange_has_a_finite_limit(given: Any) -> None:
+    assert 0 < Limits().timeout_s < 120
+    with pytest.raises(ConfigError, match="finite number of seconds"):
+        Limits(given)
+    with pytest.raises(ConfigError, match="whole number above 0"):
+        Limits(max_bytes=0)
 
 
 def test_nobody_there() -> None:

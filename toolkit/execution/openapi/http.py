@@ -8,6 +8,7 @@ Not here: what the request holds (`request`), who may send it (`service`).
 from __future__ import annotations
 
 import functools
+import math
 import socket
 import threading
 import time
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from toolkit.errors import ToolInvocationError, ToolTimeoutError
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
 from toolkit.execution._extras import load_extra
 
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -32,6 +33,11 @@ class Limits:
 
     timeout_s: float = 30.0
     max_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        check_limit(self.timeout_s)
+        if not isinstance(self.max_bytes, int) or self.max_bytes < 1:
+            raise ConfigError(f"The most bytes of an answer must be a whole number above 0, not {self.max_bytes!r}.")
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,16 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"Answer({self.status} of {place(self.url)}, {len(self.body)} bytes)"
+
+
+def check_limit(timeout_s: Any) -> None:
+    """Check that a time limit is one: a call over a network must end.
+
+    Raises:
+        ConfigError: it is not a finite number of seconds above 0.
+    """
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s < math.inf:
+        raise ConfigError(f"timeout_s must be a finite number of seconds above 0, not {timeout_s!r}.")
 
 
 def place(url: str) -> str:
@@ -142,9 +158,13 @@ def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer
     failure: Exception | None = None
     try:
         with watch, _transport(httpx, request.url) as transport:
-            return _receive(transport.handle_request(wire), request.url, limits)
-    except ToolInvocationError:
-        raise
+            received = _receive(transport.handle_request(wire), request.url, limits)
+        if not watch.fired:  # a cut connection looks like the end of an answer without Content-Length
+            return received
+    except ToolInvocationError as error:
+        if not watch.fired:
+            raise
+        failure = error
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
         failure = error
     # raised here, outside the handler: httpx's errors carry the request, and with it credentials
@@ -177,14 +197,16 @@ def _body(response: Any, url: str, max_bytes: int) -> bytes:
     coding = response.headers.get("content-encoding", "identity").lower()
     if coding not in ("identity", "", "gzip", "deflate", "x-gzip"):
         raise ToolInvocationError(f"{place(url)} answered in the coding {coding!r}, which was not asked for.")
-    body = _joined(response.stream, url, max_bytes)
+    read = _joined(response.stream, url, max_bytes)
     if coding in ("identity", ""):
-        return body
+        return read
     unpacker = zlib.decompressobj(47)  # 47: gzip or zlib, told apart by the header
     try:
-        body = unpacker.decompress(body, max_bytes + 1)
+        body = unpacker.decompress(read, max_bytes + 1)
     except zlib.error as error:
         raise ToolInvocationError(f"{place(url)} answered with damaged {coding} data: {error}.") from None
+    if len(body) <= max_bytes and read and not unpacker.eof:
+        raise ToolInvocationError(f"{place(url)} answered with {coding} data that ends too early.")
     return _joined([body], url, max_bytes)
 
 
@@ -212,9 +234,14 @@ class _Watch:
         """Note each socket that httpcore opens."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._sockets.append(info["return_value"].get_extra_info("socket"))
+            if self.fired:  # looking up the name alone took too long
+                self._cut()
 
     def _fire(self) -> None:
         self.fired = True
+        self._cut()
+
+    def _cut(self) -> None:
         for item in self._sockets:
             try:
                 item.shutdown(socket.SHUT_RDWR)
