@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit import trace_html
+from toolkit.agents.state import StateField
 from toolkit.errors import ConfigError
 
 
@@ -152,3 +154,92 @@ def test_no_text_of_a_model_or_tool_gets_out_of_its_place(said, result):
     bare = re.sub(r"<(/?)(div|b|details|summary|small|pre|code|i|mark|span)( style='[^'<>]*')?>", "", html)
     assert "<" not in bare
     assert tk.Trace.from_json(trace.to_json())._repr_html_() == html
+
+
+# ------------------------------------------------------------------ whatever values and texts there are
+@pytest.mark.parametrize("text", ["a\u2028b", "a\u2029b", "a\x85b", "a\x0cb\x1cc\rd\r\ne", "a\udc80b", "😀"])
+def test_any_text_survives_the_file(tmp_path, text):
+    path = tmp_path / "t.jsonl"
+    trace = tk.Agent(tk.ScriptedModel([text])).run(text, trace_file=path)
+    again = tk.Trace.load(path)
+    assert (again.stop_reason, again.text) == ("done", text)
+    assert again.messages == trace.messages
+    assert tk.Trace.from_json(trace.to_json()).text == text
+    trace.to_json().encode()
+    trace._repr_html_().encode()
+
+
+def ring():
+    value: list = []
+    value.append(value)
+    return value
+
+
+class Mute:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+ODD = {
+    "tuple keys": {(1, 2): 3},
+    "mixed keys": {1: 2, "a": 3, None: 4},
+    "ring": ring(),
+    "mute": Mute(),
+    "a class": tk.Trace,
+    "deep": json.loads("[" * 900 + "]" * 900),
+    "set": {1},
+    "bytes": b"\xff",
+}
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+def test_no_value_ends_a_run_that_is_saved(tmp_path, value):
+    note = tk.before_model(lambda state, runtime: {"note": value}, state_schema={"note": StateField()})
+    path = tmp_path / "t.jsonl"
+    trace = tk.Agent(tk.ScriptedModel(["done"]), middleware=[note]).run("go", trace_file=path)
+    assert tk.Trace.load(path).text == "done"
+    assert tk.Trace.from_json(trace.to_json()).text == "done"
+    trace._repr_html_()
+
+
+def test_a_fault_in_writing_never_hides_the_outcome(tmp_path, monkeypatch):
+    written = []
+
+    def full(self, line):
+        written.append(line)
+        if len(written) > 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("toolkit.traces._Journal._write", full)
+    trace = run(trace_file=tmp_path / "t.jsonl")  # warnings are errors here, and yet it ends well
+    assert trace.text == "<b>done</b>"
+    assert [e.source for e in trace.of_kind("error")] == ["trace file"]
+
+
+def test_runs_at_the_same_time_can_share_a_file(tmp_path):
+    path = tmp_path / "t.jsonl"
+    inner = tk.before_model(
+        lambda state, runtime: tk.Agent(tk.ScriptedModel(["in"])).run("b", trace_file=path) and None
+    )
+    tk.Agent(tk.ScriptedModel(["out"]), middleware=[inner]).run("a", trace_file=path)
+    outer, nested = tk.Trace.load(path, 0), tk.Trace.load(path, 1)
+    assert [m.text for m in outer.messages] == ["a", "out"]
+    assert [m.text for m in nested.messages] == ["b", "in"]
+
+
+@pytest.mark.parametrize("text", ["[1]", '{"version":1}', "{", "null", '{"version":1,"table":[1]}', "[" * 100_000])
+def test_what_is_no_trace_is_refused(text):
+    with pytest.raises(ConfigError, match="trace"):
+        tk.Trace.from_json(text)
+
+
+def test_a_second_try_that_succeeds_clears_the_error():
+    class Again(tk.AgentMiddleware):
+        def wrap_agent_call(self, request, handler):
+            try:
+                return handler(request)
+            except RuntimeError:
+                return handler(request)
+
+    trace = tk.Agent(tk.ScriptedModel([RuntimeError("busy"), "fine"]), middleware=[Again()]).run("go")
+    assert (trace.stop_reason, trace.error, trace.text) == ("done", None, "fine")

@@ -6,12 +6,12 @@ view has a size limit. Not here: the trace itself (`toolkit.traces`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from toolkit.messages import ChatMessage
+from toolkit.plainly import as_json, writable
 
 if TYPE_CHECKING:
     from toolkit.traces import Event, Trace
@@ -43,7 +43,7 @@ def render(trace: Trace) -> str:
         size, shown = size + len(html), shown + 1
     if trace.text:
         parts.append(f"<div style='{_BOX}'><b>Answer</b><pre style='{_PRE}'>{_cut(trace.text)}</pre></div>")
-    return f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}</div>"
+    return writable(f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}</div>")
 
 
 def _steps(trace: Trace) -> list[list[Event]]:
@@ -127,7 +127,7 @@ def _other(event: Event, data: Mapping[str, Any], *, done: bool) -> tuple[str, s
     brief = ", ".join(f"{key}={value}" for key, value in data.items())
     return (
         f"<b{bad}>{escape(event.kind.capitalize())}</b> {_cut(brief, 120)}",
-        f"<pre style='{_PRE}'>{_cut(json.dumps(data, ensure_ascii=False, default=str, indent=1))}</pre>",
+        f"<pre style='{_PRE}'>{_cut(as_json(data, indent=1))}</pre>",
     )
 
 
@@ -144,7 +144,7 @@ def _message(message: ChatMessage) -> str:
 
 def _call(call: Mapping[str, Any]) -> str:
     given = call.get("arguments") or {}
-    arguments = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False, default=str)}" for k, v in given.items())
+    arguments = ", ".join(f"{k}={as_json(v)}" for k, v in given.items())
     return f"{call.get('tool_name')}({arguments})"
 
 

@@ -9,10 +9,12 @@ Not here: how a trace looks in a notebook (`toolkit.trace_html`); who records it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+from toolkit.plainly import as_json, plainly
 
 VERSION = 1
 
@@ -51,7 +54,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, ToolCall):
         return ToolCall.to_dict(value)
     if hasattr(value, "to_dict"):
-        return value.to_dict()
+        try:
+            return value.to_dict()
+        except Exception:  # a class, or another library's idea of to_dict
+            return plainly(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
@@ -112,6 +118,8 @@ class Trace:
         self.structured_response = self.state.pop("structured_response", None)
         self.stop_reason = reason
         self.seconds = time.perf_counter() - self._zero
+        if reason != "error":
+            self.error = None  # a wrapper tried again, and this time it went well
         if self._file is not None:
             self._file.end()
 
@@ -176,7 +184,7 @@ class Trace:
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the trace as JSON text; what JSON cannot hold becomes text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, default=str)
+        return as_json(self.to_dict(), indent)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
@@ -185,8 +193,16 @@ class Trace:
         Raises:
             ConfigError: it is no trace, or of a newer version.
         """
-        if data.get("version") != VERSION:
-            raise ConfigError(f"This is no trace of version {VERSION}: its version is {data.get('version')!r}.")
+        version = data.get("version") if isinstance(data, Mapping) else None
+        if version != VERSION:
+            raise ConfigError(f"This is no trace of version {VERSION}: its version is {version!r}.")
+        try:
+            return cls._of(data)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"This trace is damaged: {type(error).__name__}: {error}. Save it again.") from error
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Trace:
         table = [ChatMessage.from_dict(line) for line in data["table"]]
         trace = cls(data.get("agent"))
         trace.id, trace.started = data["id"], data["started"]
@@ -198,8 +214,16 @@ class Trace:
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        """Build a trace from what `to_json` gave."""
-        return cls.from_dict(json.loads(text))
+        """Build a trace from what `to_json` gave.
+
+        Raises:
+            ConfigError: it is no trace, or of a newer version.
+        """
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"This is no trace: it is no JSON ({error}).") from None
+        return cls.from_dict(data)
 
     @classmethod
     def load(cls, path: str | Path, run: int = -1) -> Trace:
@@ -254,7 +278,7 @@ class _Table:
         found = self._numbers.get(id(message))
         if found is None:
             line = message.to_dict()
-            text = json.dumps(line, ensure_ascii=False, default=str)
+            text = as_json(line)
             found = self._numbers[id(message)] = self._same.setdefault(text, len(self.lines))
             self._kept.append(message)
             if found == len(self.lines):
@@ -277,7 +301,11 @@ def _read_event(line: Mapping[str, Any], table: Sequence[ChatMessage]) -> Event:
 
 
 class _Journal:
-    """Append events to a file as they happen; each line goes to the operating system at once."""
+    """Append events to a file as they happen; each line goes to the operating system at once.
+
+    Each line names its run and is one write, so that several runs may share a file. A fault in writing is told, and
+    ends the file, never the run.
+    """
 
     def __init__(self, path: Path, trace: Trace) -> None:
         self._trace = trace
@@ -286,43 +314,58 @@ class _Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         # a run that was killed may have left half a line
         torn = path.exists() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
-        self._out = path.open("a", encoding="utf-8")
+        self._out = path.open("ab", buffering=0)
         if torn:
-            self._out.write("\n")
+            self._out.write(b"\n")
         self._write({"version": VERSION, **trace._head()})
 
     def event(self, event: Event) -> None:
-        with self._lock:
-            known = len(self._table.lines)
-            line = _event_line(event, self._table)
-            for message in self._table.lines[known:]:
-                self._write({"message": message})
-            self._write({"event": line})
+        self._tell("event", lambda table: _event_line(event, table))
 
     def end(self) -> None:
-        with self._lock:
-            known = len(self._table.lines)
-            tail = self._trace._tail(self._table)
-            for message in self._table.lines[known:]:
-                self._write({"message": message})
-            self._write({"end": tail})
+        self._tell("end", self._trace._tail)
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):
             self._out.close()
 
+    def _tell(self, key: str, make: Callable[[_Table], dict[str, Any]]) -> None:
+        with self._lock:
+            if self._out.closed:
+                return
+            try:
+                known = len(self._table.lines)
+                line = make(self._table)
+                for message in self._table.lines[known:]:
+                    self._write({"run": self._trace.id, "message": message})
+                self._write({"run": self._trace.id, key: line})
+            except Exception as error:
+                self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        with contextlib.suppress(OSError):
+            self._out.close()
+        text = f"The trace file is not written any further: {type(error).__name__}: {error}"
+        self._trace.events.append(
+            Event("error", time.perf_counter() - self._trace._zero, "trace file", {"error": text})
+        )
+        with contextlib.suppress(Warning):  # where warnings are errors, too, the run goes on
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
     def _write(self, line: dict[str, Any]) -> None:
-        self._out.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
-        self._out.flush()
+        rest = memoryview((as_json(line) + "\n").encode())
+        while rest:  # a raw file may take less than it is given
+            rest = rest[self._out.write(rest) or 0 :]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise ConfigError(f"There is no trace file {str(path)!r}.")
-    for line in path.read_text("utf-8", errors="replace").splitlines():
+    # not splitlines: JSON text may hold U+2028 and its like as they are
+    for line in path.read_text("utf-8", errors="replace").split("\n"):
         try:
             value = json.loads(line)
-        except ValueError:  # the half line of a killed process
+        except (ValueError, RecursionError):  # the half line of a killed process
             continue
         if isinstance(value, dict):
             yield value
@@ -330,21 +373,27 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _split_runs(path: Path) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = []
+    by_id: dict[Any, dict[str, Any]] = {}
     for line in _lines(path):
         if "version" in line:
             runs.append({**line, "events": [], "table": [], **_unfinished()})
-        elif not runs:
-            continue
-        elif "message" in line:
-            runs[-1]["table"].append(line["message"])
-        elif "event" in line:
-            runs[-1]["events"].append(line["event"])
-            runs[-1]["seconds"] = line["event"]["at"]
-            if line["event"]["kind"] == "model_call" and line["event"]["source"] == "agent":
-                runs[-1]["messages"] = line["event"]["data"].get("messages", [])
-        elif "end" in line:
-            runs[-1].update(line["end"])
+            by_id[line.get("id")] = runs[-1]
+        elif runs:
+            _add_line(by_id.get(line.get("run"), runs[-1]), line)  # older files name no run in their lines
     return runs
+
+
+def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
+    if "message" in line:
+        run["table"].append(line["message"])
+    elif "event" in line:
+        event = line["event"]
+        run["events"].append(event)
+        run["seconds"] = event["at"]
+        if event["kind"] == "model_call" and event["source"] == "agent":
+            run["messages"] = event["data"].get("messages", [])
+    elif "end" in line:
+        run.update(line["end"])
 
 
 def _unfinished() -> dict[str, Any]:

@@ -1,0 +1,68 @@
+"""How does any value become JSON text, whatever it is? as_json: what JSON cannot hold becomes text, nothing raises.
+
+Tools, hooks and users put anything into states and arguments: tuples as keys, values that hold themselves, objects
+whose `str` fails. A record of a run must not fail on them.
+Not here: text that a model or a tool is to read back (`toolkit.execution`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+DEEPEST = 100  # levels; JSON readers give up at some depth too
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Return JSON text of any value.
+
+    >>> as_json({(1, 2): {3}})
+    '{"(1, 2)": [3]}'
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, default=_text)
+    except (TypeError, ValueError, RuntimeError):  # keys, cycles, depth, changes meanwhile
+        text = json.dumps(plainly(value), ensure_ascii=False, indent=indent, default=_text)
+    return writable(text)
+
+
+def writable(text: str) -> str:
+    r"""Return text that any file takes: lone surrogates become escapes, which JSON reads back as they were.
+
+    >>> writable("a\udc80b")
+    'a\\udc80b'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def plainly(value: Any, _above: tuple[int, ...] = ()) -> Any:
+    """Return a value in JSON types: other keys and values as text, a value that holds itself cut there.
+
+    >>> ring = []
+    >>> ring.append(ring)
+    >>> plainly({"ring": ring, None: 1.5})
+    {'ring': ['(holds itself)'], 'None': 1.5}
+    """
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if not isinstance(value, (Mapping, list, tuple, set, frozenset)):
+        return _text(value)
+    if id(value) in _above:
+        return "(holds itself)"
+    if len(_above) >= DEEPEST:
+        return "(too deep)"
+    above = (*_above, id(value))
+    try:
+        if isinstance(value, Mapping):
+            return {_text(key): plainly(item, above) for key, item in list(value.items())}
+        return [plainly(item, above) for item in list(value)]
+    except RuntimeError:  # another thread changes it
+        return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
