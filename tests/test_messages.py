@@ -79,3 +79,27 @@ def test_what_is_no_message_is_refused(value, message):
 
 def test_repr_stays_on_one_short_line():
     assert len(repr(tk.ChatMessage.from_user("x" * 500))) <= 100
+
+
+class Foreign:
+    """What LangChain's messages look like."""
+
+    def __init__(self, kind, content, **more):
+        self.type, self.content = kind, content
+        self.__dict__.update(more)
+
+
+def test_langchain_messages_and_words_are_read():
+    read = as_messages(
+        [
+            Foreign("system", "Be brief."),
+            Foreign("human", [{"type": "text", "text": "Hi"}]),
+            Foreign("ai", "", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}]),
+            Foreign("tool", "3", tool_call_id="c1", name="add"),
+        ]
+    )
+    assert [m.role for m in read] == ["system", "user", "assistant", "tool"]
+    assert read[2].tool_calls == [tk.ToolCall("add", {"a": 1}, "c1")]
+    assert read[3].tool_call_result.origin.id == "c1"
+    assert tk.SystemMessage(content="Be brief.") == read[0]
+    assert tk.HumanMessage(content="Hi") == read[1]

@@ -15,7 +15,7 @@ _HOMES = {
     "ReplayMissError AgentError LimitError UpdateError "
     "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError ToolNotApprovedError "
     "StringConversionError ToolOutputMergeError",
-    "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult",
+    "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult SystemMessage HumanMessage",
     "toolkit.tools": "Tool Toolset tool",
     "toolkit.extraction": "extract StreamExtractor Extraction ExtractedCall",
     "toolkit.execution.invoker": "ToolInvoker",
@@ -112,7 +112,7 @@ if TYPE_CHECKING:
     from toolkit.execution.secrets import Secret
     from toolkit.execution.state import State
     from toolkit.extraction import ExtractedCall, Extraction, StreamExtractor, extract
-    from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+    from toolkit.messages import ChatMessage, ChatRole, HumanMessage, SystemMessage, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
     from toolkit.models.registry import list_models, load_model
     from toolkit.models.scripted import ScriptedModel

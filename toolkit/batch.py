@@ -30,10 +30,11 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     Raises:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
     """
-    where = writable_folder(folder).resolve()
+    total = expected_replies(parameters)
     check_model(parameters)
+    where = writable_folder(folder).resolve()
     given = {**parameters, "run": str(where)}
-    with replies_bar(where / "replies.sqlite", expected_replies(parameters)):
+    with replies_bar(where / "replies.sqlite", total):
         executed = run_notebook("notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", given, progress=False)
     write_report(executed, where / "report.html")
     result = Result.load(where)

@@ -70,13 +70,18 @@ def evaluate(
     from toolkit.evaluation import evaluate as sweep
     from toolkit.evaluation import load_cases, load_recipes
     from toolkit.evaluation.saving import writable_folder
+    from toolkit.models import load_model
 
     found = load_recipes(recipes)
     if model:
         found = [recipe.replace(model=model) for recipe in found]
     asked = load_cases(cases, *(tag or ()))
+    how = _mode(mode)
+    if how == "record":
+        for name in dict.fromkeys(recipe.model for recipe in found):
+            load_model(name).check()  # before a folder is made
     folder = writable_folder(run)
-    result = sweep(found, asked[:limit] if limit else asked, repeats, folder / "replies.sqlite", mode=_mode(mode))
+    result = sweep(found, asked[:limit] if limit else asked, repeats, folder / "replies.sqlite", mode=how)
     result.save(folder)
     typer.echo(result.to_text())
     typer.echo(f"\nTables, recipes and replies are in {folder}")

@@ -223,6 +223,20 @@ class ChatMessage:
         return text if len(text) <= 100 else text[:98] + "…)"
 
 
+def SystemMessage(content: str) -> ChatMessage:  # noqa: N802 - the name that LangChain users know
+    """Build a system message; LangChain's word for `ChatMessage.from_system`.
+
+    >>> SystemMessage(content="Be brief.")
+    ChatMessage(system: 'Be brief.')
+    """
+    return ChatMessage.from_system(content)
+
+
+def HumanMessage(content: str) -> ChatMessage:  # noqa: N802
+    """Build a user message; LangChain's word for `ChatMessage.from_user`."""
+    return ChatMessage.from_user(content)
+
+
 def _brief(part: Part) -> Any:
     return part.text if isinstance(part, TextContent) else getattr(part, "result", part)
 
@@ -315,6 +329,20 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
+_LANGCHAIN_ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
+
+
+def _from_langchain(value: Any) -> ChatMessage:
+    """Read a LangChain message, told by its `type` and `content`; LangChain itself is not needed."""
+    calls = [
+        {"id": call.get("id"), "function": {"name": call["name"], "arguments": call.get("args") or {}}}
+        for call in getattr(value, "tool_calls", None) or ()
+    ]
+    wire = {"role": _LANGCHAIN_ROLES[value.type], "content": value.content, "tool_calls": calls}
+    wire |= {"name": getattr(value, "name", None), "tool_call_id": getattr(value, "tool_call_id", None)}
+    return from_openai(wire)
+
+
 def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) -> list[ChatMessage]:
     """Read anything that stands for a conversation: text, a message, dicts, or a list of these.
 
@@ -332,6 +360,8 @@ def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) ->
         return [ChatMessage.from_dict(value)]
     if isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}:  # the common case, at C speed
         return list(value)
+    if getattr(value, "type", None) in _LANGCHAIN_ROLES and hasattr(value, "content"):
+        return [_from_langchain(value)]
     if isinstance(value, Iterable):
         return [message for item in value for message in as_messages(item)]
     raise ConfigError(f"{value!r} is no message. Give text, a ChatMessage, or a list of them.")

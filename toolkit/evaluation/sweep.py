@@ -111,12 +111,14 @@ def _run(
     mode: Mode,
     models: Mapping[str, ChatModel],
 ) -> Iterator[dict[str, Any]]:
+    names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
+    # whether each can answer is checked before a store is made or a request sent
+    found = {name: models.get(name) or (None if mode == "replay" else _load(name)) for name in names}
     kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
     # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
-    for name in dict.fromkeys(recipe.model for recipe in recipes):  # model-major: each is loaded once
+    for name, model in found.items():
         mine = [recipe for recipe in recipes if recipe.model == name]
-        model = models.get(name) or (None if mode == "replay" else _load(name))
         try:
             for recipe in mine:
                 for repeat in range(repeats):
