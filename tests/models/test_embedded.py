@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,34 @@ CITY = {
     "additionalProperties": False,
 }
 TOOL = {"name": "weather", "description": "", "parameters": CITY}
+
+
+FORKING = """
+import sys, warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from toolkit.models import load_model
+
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of a fork beside threads
+model = load_model("embedded/smollm2-135m", num_ctx=256, num_predict=4)
+
+def ask(again):
+    for one in (model, load_model(model.name, num_ctx=256, num_predict=4)):
+        try:
+            one.check()
+            said = one.chat("Hi").completion_tokens
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        one.close()
+    return said
+
+model.chat("Hi")
+if sys.argv[1] == "1":
+    model.close()
+with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+    print(pool.submit(ask, True).result(timeout=30))
+print(model.chat("Hi").completion_tokens)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +261,17 @@ class TestRealModel:
         time.sleep(0.5)  # let it get into the native call
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[0] == "1\n"
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+    @pytest.mark.parametrize(("closed", "said"), [(False, "UserError"), (True, "4")], ids=["loaded", "closed"])
+    def test_a_forked_process_answers_or_says_why_not_and_the_parent_goes_on(self, embedded_weights, closed, said):
+        done = subprocess.run(
+            [sys.executable, "-c", FORKING, str(int(closed))], capture_output=True, text=True, timeout=60, check=False
+        )
+        child, parent = done.stdout.splitlines()
+        assert child.startswith(said)
+        assert closed or "get_context('spawn')" in child
+        assert (parent, done.stderr) == ("4", "")
 
     def test_stderr_stays_quiet_and_exit_in_mid_stream_is_clean(self, embedded_weights):
         code = (

@@ -41,6 +41,7 @@ _servers: dict[ServerKey, Shared] = {}
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
 _SECONDS_TO_STOP = 5.0
+_spoilt = False  # whether this process was forked from one with a loaded server
 
 
 def default_threads() -> int:
@@ -103,8 +104,14 @@ def import_llama() -> Any:
     """Import xllamacpp.
 
     Raises:
-        UserError: it is not installed.
+        UserError: it is not installed, or this process was forked while a model was loaded.
     """
+    if _spoilt:
+        raise UserError(
+            "This process was forked from one with a loaded embedded model, and llama.cpp does not survive that. "
+            "Start workers afresh: ProcessPoolExecutor(n, mp_context=multiprocessing.get_context('spawn')). "
+            "Or close the model before they start: model.close()."
+        )
     try:
         import xllamacpp
     except ImportError as error:
@@ -123,6 +130,7 @@ class Hold:
 
     def use(self, key: ServerKey) -> tuple[Shared, float]:
         """Return the server with one use more, for the caller to release, and the seconds spent loading."""
+        import_llama()  # before the lock, which a thread that a fork left behind may hold
         with self._lock:
             if self._shared is None or self._shared.key != key or _servers.get(key) is not self._shared:
                 old, (self._shared, seconds) = self._shared, acquire(key)
@@ -134,6 +142,8 @@ class Hold:
 
     def drop(self) -> None:
         """Give up the server, if one is held."""
+        if _spoilt:
+            return
         with self._lock:
             held, self._shared = self._shared, None
         if held is not None:
@@ -205,6 +215,29 @@ def _next(found: queue.SimpleQueue[Any], timeout_s: float) -> Any:
         return found.get(timeout=timeout_s)
     except queue.Empty:
         raise TimeoutError from None
+
+
+def _after_fork() -> None:
+    """Disown the parent's servers: their threads are not in this process, so to use or unload them hangs or aborts.
+
+    A server of its own is no way out: unloading it joins llama.cpp's log thread, which is the parent's too.
+    """
+    global _registry, _spoilt  # noqa: PLW0603 - the state of a process is global
+    _registry = threading.Lock()
+    servers = [shared.server for shared in _servers.values() if shared.server is not None]
+    if servers or _running:
+        _spoilt = True
+    if servers:
+        import ctypes
+
+        for server in servers:  # one reference too many: the destructor never runs
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+    _servers.clear()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register
