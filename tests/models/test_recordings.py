@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.errors import UserError
+from toolkit.errors import StoreError, UserError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models import Fault, Reply, ScriptedModel, Store
 
@@ -127,6 +127,54 @@ def test_a_damaged_line_is_named_and_nothing_is_read(recording, tmp_path, line):
         with pytest.raises(UserError, match=r"a\.jsonl:5: this line is no recorded reply"):
             store.import_jsonl(recording)
         assert len(store) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fingerprint": 5}, "fingerprint must be of type dict, not 5"),
+        ({"repeat": {}}, "repeat must be of type int, not {}"),
+        ({"repeat": True}, "repeat must be of type int, not True"),
+        ({"repeat": 10**30}, "repeat must be from 0 to"),
+        ({"request": 5}, "request must be of type dict"),
+        ({"model": "\ud800"}, "surrogates not allowed"),
+        ({"reply": {"text": 5}}, r"reply\.text must be text, not 5"),
+        ({"reply": {"finish_reason": "x"}}, r"reply\.finish_reason must be one of"),
+        ({"reply": {"tool_calls": [5]}}, "TypeError"),
+        ({"reply": {"fault": 5}}, "TypeError"),
+    ],
+    ids=str,
+)
+def test_an_edited_value_is_named(recording, change, message):
+    lines = recording.read_text().splitlines()
+    lines[1] = json.dumps({**json.loads(lines[1]), **change})
+    recording.write_text("\n".join(lines))
+    with pytest.raises(StoreError, match=rf"a\.jsonl:2: this line is no recorded reply \(.*{message}"):
+        Store(recording)
+
+
+def test_a_line_that_answers_the_same_request_otherwise_is_named(recording):
+    lines = recording.read_text().splitlines()
+    twice = json.loads(lines[1])
+    recording.write_text("\n".join([*lines, lines[1]]))
+    with Store(recording) as store:
+        assert len(store) == 4  # the very same line again does no harm
+    twice["reply"]["text"] = "edited"
+    recording.write_text("\n".join([*lines, json.dumps(twice)]))
+    with pytest.raises(StoreError, match=r"a\.jsonl:5: this line answers the same request as line 2, otherwise"):
+        Store(recording)
+
+
+def test_lone_surrogates_survive_a_recording(tmp_path):
+    path = tmp_path / "a.jsonl"
+    call = ToolCall("f", {"x\udc00": "\ud83d"}, "c1")
+    reply = Reply("a\ud83db", "\ud83d", (call,), fault=Fault("parse", "\ud83d"), raw={"x": "\ud83d"})
+    with Store(":memory:") as store:
+        said = store.wrap(ScriptedModel([reply])).chat("Hi \ud83d")
+        store.export_jsonl(path)
+    with Store(path) as recording:
+        assert recording.replay_model().chat("Hi \ud83d") == said.replace(from_store=True)
+    assert Reply.from_dict(json.loads(json.dumps(reply.to_dict()))) == reply
 
 
 def test_missing_recording(tmp_path):

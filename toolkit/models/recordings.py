@@ -13,13 +13,15 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from toolkit.errors import UserError
-from toolkit.models.base import Reply
-from toolkit.models.requests import digest
+from toolkit.errors import StoreError, UserError
+from toolkit.models.base import FinishReason, Reply
+from toolkit.models.requests import digest, reply_key
 
 _FIELDS = ("model", "repeat", "fingerprint", "request", "reply")
+_KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "reply": dict}
+_MOST_REPEATS = 1_000_000
 
 
 def write_recording(rows: Iterable[Mapping[str, Any]], path: Path, models: Iterable[str] | None = None) -> int:
@@ -80,26 +82,53 @@ def read_recording(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a recording.
 
     Raises:
-        UserError: the file is missing, or a line is no reply; names the line.
+        StoreError: the file is missing, a line is no reply, or two lines answer the same; names the line.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
+        raise StoreError(
             f"The recording {str(path)!r} cannot be read: {error}. Check the path, or record it again."
         ) from None
+    seen: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield _read_line(line, f"{path}:{number}")
+            row = _read_line(line, f"{path}:{number}")
+            key = reply_key(digest(row["request"]), row["fingerprint"], row["repeat"])
+            first, known = seen.setdefault(key, (number, row))
+            if known != row:
+                raise StoreError(
+                    f"{path}:{number}: this line answers the same request as line {first}, otherwise. "
+                    "Delete the one that is wrong, or record the file again."
+                )
+            yield row
 
 
 def _read_line(line: str, place: str) -> dict[str, Any]:
     try:
-        row = {name: json.loads(line)[name] for name in _FIELDS}
+        data = json.loads(line)
+        row = {name: data[name] for name in _FIELDS}
+        _check_kinds(row)
         row["reply"] = Reply.from_dict(row["reply"]).to_dict()
         return row
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(
             f"{place}: this line is no recorded reply ({type(error).__name__}: {error}). "
             "Restore the file, or record it again."
         ) from None
+
+
+def _check_kinds(row: Mapping[str, Any]) -> None:
+    """Raise ValueError for a value that a hand has edited into something else."""
+    for name, kind in _KINDS.items():
+        if not isinstance(row[name], kind) or isinstance(row[name], bool):
+            raise ValueError(f"{name} must be of type {kind.__name__}, not {row[name]!r}")
+    if not 0 <= row["repeat"] <= _MOST_REPEATS:
+        raise ValueError(f"repeat must be from 0 to {_MOST_REPEATS}, not {row['repeat']!r}")
+    row["model"].encode()  # SQLite takes no lone surrogate here
+    reply = row["reply"]
+    for name in ("text", "thinking", "model"):
+        if not isinstance(reply.get(name, ""), str):
+            raise ValueError(f"reply.{name} must be text, not {reply[name]!r}")
+    if reply.get("finish_reason", "stop") not in get_args(FinishReason):
+        raise ValueError(f"reply.finish_reason must be one of {get_args(FinishReason)}, not {reply['finish_reason']!r}")
