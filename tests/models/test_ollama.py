@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -340,6 +343,26 @@ def test_no_server(dead_port, ask):
     ):
         ask(model)
     assert "secret" not in str(error.value)
+
+
+def test_broken_variable_is_said_without_a_traceback():
+    # in a process of its own, for the official client reads the variable once, on import
+    code = (
+        "from toolkit.errors import ModelNotFoundError\nfrom toolkit.models import list_models, load_model\n"
+        "try:\n    load_model('ollama/x').check()\nexcept ModelNotFoundError as error:\n    print(error)\n"
+        "print(list_models()[-1].state)"
+    )
+    environment = {**os.environ, "OLLAMA_HOST": "http://[bad"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    line = "'http://[bad' is no address of an Ollama server (Invalid IPv6 URL). Set OLLAMA_HOST.\n"
+    assert (done.stdout, done.stderr) == (line * 2, "")
+
+
+def test_lone_surrogates_reach_the_server_as_question_marks(fake_ollama):
+    fake_ollama.says("x")
+    with load_model("ollama/qwen3:4b") as model:
+        assert model.chat("Hi \ud83d").fault is None
+    assert fake_ollama.requests[0]["messages"][0]["content"] == "Hi ?"
 
 
 def test_host_that_is_no_address():

@@ -240,3 +240,9 @@ def test_no_server():
 def test_name_without_a_server(name):
     with pytest.raises(ModelNotFoundError, match="names no server"):
         load_model(name)
+
+
+def test_lone_surrogates_reach_the_server_as_question_marks(server, model):
+    server.says("x")
+    assert model.chat("Hi \ud83d").fault is None
+    assert server.requests[0]["messages"][0]["content"] == "Hi ?"

@@ -43,6 +43,8 @@ def test_broken_schemas_are_named(schema, message):
         ('{"city": 3}', "at ['city']"),
         ("{}", "at the top level"),
         ('{"city": "Os', "is no JSON"),
+        ('{"city": "\\ud83d"}', ""),
+        ('{"city": 3, "\\ud83d": "\ud83d"}', "at ['city']"),
     ],
 )
 def test_problem(text, problem):

@@ -20,7 +20,7 @@ from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, request
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 from toolkit.models.schemas import request_schema, with_schema_checked
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
-from toolkit.models.wire import StreamedAnswer, chat_body, sampling, tool_specs
+from toolkit.models.wire import StreamedAnswer, chat_body, sampling, sendable, tool_specs
 
 
 class EmbeddedModel(ChatModel):
@@ -98,7 +98,7 @@ class EmbeddedModel(ChatModel):
         answer = StreamedAnswer(turn)
         fault = None
         try:
-            for piece in llama.pieces(shared, method, _clean(body), options.timeout_s):
+            for piece in llama.pieces(shared, method, sendable(body), options.timeout_s):
                 yield from answer.feed(piece)
         except TimeoutError:
             fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
@@ -152,7 +152,7 @@ class EmbeddedModel(ChatModel):
         shared, _ = self._server(self.defaults)
         try:
             address = shared.server.listening_address
-            data = json.dumps(_clean(body)).encode()
+            data = json.dumps(sendable(body)).encode()
             # a proxy set in the environment has no business on loopback
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
             request = urllib.request.Request(address + route, data, {"Content-Type": "application/json"})  # noqa: S310
@@ -199,13 +199,3 @@ def _version() -> str:
         raise UserError(
             "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
         ) from None
-
-
-def _clean(body: dict[str, Any]) -> dict[str, Any]:
-    """Replace lone surrogates, which UTF-8 cannot carry."""
-    text = json.dumps(body, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return dict(json.loads(text.encode("utf-8", "replace")))
-    return body

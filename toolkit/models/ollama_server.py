@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, closest
 from toolkit.models.base import Fault
-from toolkit.models.wire import ServerError, is_overflow
+from toolkit.models.wire import ServerError, is_overflow, sendable
 
 _CONNECT_S = 5.0
 _LOOK_S = 20.0
@@ -32,12 +32,15 @@ class OllamaServer:
 
     def __init__(self, host: str | None = None) -> None:
         import httpx
-        import ollama
 
+        told = os.environ.get("OLLAMA_HOST", "")
         try:
+            import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
+
+            told = host or told
             self._client = ollama.Client(host)
         except (ValueError, httpx.InvalidURL) as error:
-            told = _without_credentials(host or os.environ.get("OLLAMA_HOST", ""))
+            told = _without_credentials(told)
             raise ModelNotFoundError(
                 f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
             ) from None
@@ -59,7 +62,7 @@ class OllamaServer:
 
         timeout = httpx.Timeout(idle_s, connect=_CONNECT_S)
         try:
-            with self._client._client.stream("POST", route, json=dict(body), timeout=timeout) as response:
+            with self._client._client.stream("POST", route, json=sendable(body), timeout=timeout) as response:
                 if response.status_code >= 400:
                     raise ServerError(response.status_code, _error_text(response.read().decode(errors="replace")))
                 for line in response.iter_lines():

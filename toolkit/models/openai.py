@@ -19,7 +19,16 @@ from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, request_messages
 from toolkit.models.schemas import request_schema, with_schema_checked
 from toolkit.models.window import WindowAudit
-from toolkit.models.wire import ServerError, StreamedAnswer, chat_body, response_format, sampling, sent_text, tool_specs
+from toolkit.models.wire import (
+    ServerError,
+    StreamedAnswer,
+    chat_body,
+    response_format,
+    sampling,
+    sendable,
+    sent_text,
+    tool_specs,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -123,7 +132,7 @@ class OpenAIModel(ChatModel):
 
         timeout = httpx.Timeout(idle_s, connect=_CONNECT_S)
         try:
-            with self._http().stream("POST", self._url + route, json=dict(body), timeout=timeout) as response:
+            with self._http().stream("POST", self._url + route, json=sendable(body), timeout=timeout) as response:
                 if response.status_code >= 400:
                     raise self._refused(response.status_code, response.read().decode(errors="replace"))
                 yield from _events(response.iter_lines())

@@ -9,12 +9,15 @@ Not here: schemas of tools (`toolkit.tools`), and making one from tools (`toolki
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.models.base import Fault, Reply
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def request_schema(schema: Any) -> dict[str, Any] | None:
@@ -81,6 +84,8 @@ def schema_problem(text: str, schema: Mapping[str, Any]) -> str:
     """
     try:
         value = json.loads(text)
+        # the checker takes no lone surrogate; one character for another, so that lengths stay
+        value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except ValueError:
         return f"The reply is no JSON: {text[:80]!r}."
     error = next(iter(_validator(json.dumps(schema, default=str)).iter_errors(value)), None)

@@ -77,6 +77,20 @@ def chat_body(
     return body
 
 
+def sendable(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request with lone surrogates replaced: a model can write them, UTF-8 cannot carry them.
+
+    >>> sendable({"prompt": chr(0xD83D) + "!"})
+    {'prompt': '?!'}
+    """
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return dict(json.loads(text.encode("utf-8", "replace")))
+    return dict(body)
+
+
 def _choice(tool_choice: str) -> Any:
     if tool_choice in ("auto", "none", "required"):
         return tool_choice
