@@ -17,9 +17,10 @@ from toolkit.models.base import last_reply
         ({"num_predict": 0}, "num_predict"),
         ({"num_predict": -1}, "num_predict"),
         ({"num_ctx": 0}, "num_ctx"),
+        ({"num_ctx": 1}, "num_ctx must be at least 16 tokens, not 1"),  # llama.cpp aborts the process
         ({"think": "very"}, "think"),
     ],
-    ids=["unknown", "none to write", "endless", "no window", "level"],
+    ids=["unknown", "none to write", "endless", "no window", "tiny window", "level"],
 )
 def test_unusable_options(options, message):
     with pytest.raises(ConfigError, match=message):
@@ -106,3 +107,9 @@ def test_model_is_a_context_and_has_a_short_repr():
 def test_an_option_of_the_wrong_kind_is_named(option, value):
     with pytest.raises(ConfigError, match=f"Option {option} must be a .*number, not"):
         Options.of({option: value})
+
+
+def test_what_a_notebook_shows_can_be_sent_to_it():
+    assert "a\\ud83db" in Reply("a\ud83db")._repr_html_()
+    Reply("a\ud83db")._repr_html_().encode()
+    repr(Reply("a\ud83db")).encode()

@@ -37,6 +37,8 @@ class Fault:
     message: str
 
 
+# llama.cpp aborts the process at 1; no prompt with its chat markers fits into fewer than this
+_LEAST_CTX = 16
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("seed", "num_ctx", "num_predict", "top_k"), int),
     **dict.fromkeys(("temperature", "top_p", "min_p", "repeat_penalty", "timeout_s"), (int, float)),
@@ -50,7 +52,8 @@ class Options:
     Attributes:
         temperature: 0 is greedy.
         seed: reaches the sampler on every back end.
-        num_ctx: context window in tokens; always sent, constant within a sweep so that models are not reloaded.
+        num_ctx: context window in tokens, at least 16; always sent, constant within a sweep so that models are not
+            reloaded.
         num_predict: most tokens to write; always finite (Source: ollama#7814).
         stop: strings at which writing ends; the text is cut there even if the server ignored them.
         think: None leaves the server's default; True, False, or a level "low" / "medium" / "high".
@@ -82,8 +85,8 @@ class Options:
                 raise ConfigError(f"Option {name} must be {wanted}, not {value!r}.")
         if self.num_predict <= 0:
             raise ConfigError(f"num_predict must be a positive number of tokens, not {self.num_predict!r}.")
-        if self.num_ctx <= 0:
-            raise ConfigError(f"num_ctx must be a positive number of tokens, not {self.num_ctx!r}.")
+        if self.num_ctx < _LEAST_CTX:
+            raise ConfigError(f"num_ctx must be at least {_LEAST_CTX} tokens, not {self.num_ctx!r}.")
         if not (self.think is None or isinstance(self.think, bool) or self.think in ("low", "medium", "high")):
             raise ConfigError(f"think must be true, false, 'low', 'medium' or 'high', not {self.think!r}.")
 
@@ -180,7 +183,8 @@ class Reply:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<pre style='white-space:pre-wrap'>{escape(self.text)}</pre><small>{escape(repr(self))}</small>"
+        shown = self.text.encode("utf-8", "backslashreplace").decode()  # a front end cannot be sent lone surrogates
+        return f"<pre style='white-space:pre-wrap'>{escape(shown)}</pre><small>{escape(repr(self))}</small>"
 
 
 @dataclass(frozen=True, slots=True)
