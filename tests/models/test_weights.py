@@ -185,7 +185,7 @@ def test_ctrl_c_stops_pip_and_leaves_nothing(index, cache, monkeypatch):
 def test_cache_that_cannot_be_made(monkeypatch, tmp_path, cache):
     (tmp_path / "file").touch()
     monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(WeightsError, match=r"cannot be written to .*TOOLKIT_CACHE"):
+    with pytest.raises(WeightsError, match=r"cannot be read from or written to .*TOOLKIT_CACHE"):
         weights.fetch_weights("tiny", progress=False)
 
 
@@ -215,6 +215,23 @@ def test_a_file_copied_by_hand_is_accepted(cache, monkeypatch):
     (cache / "tiny.gguf").write_bytes(CONTENT)
     assert weights.fetch_weights("tiny") == cache / "tiny.gguf"
     assert weights.is_fetched("tiny")
+
+
+def test_sound_weights_in_a_cache_that_cannot_be_written(cache, monkeypatch):
+    cache.mkdir()
+    (cache / "tiny.gguf").write_bytes(CONTENT)
+    (cache / "tiny.checked").mkdir()  # a stamp cannot be written, whoever runs this
+    (cache / "tiny.lock").mkdir()  # nor a lock be opened
+    assert weights.fetch_weights("tiny") == cache / "tiny.gguf"
+    monkeypatch.setattr(weights, "file_digest", None)  # it is not hashed again at every request
+    assert weights.fetch_weights("tiny") == cache / "tiny.gguf"
+
+
+def test_no_network_shows_one_bar(cache, capsys, monkeypatch):
+    failing = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.8); raise SystemExit(1)"])
+    (cache / "staging").mkdir(parents=True)
+    downloads._watch(failing, cache / "staging", TINY, progress=True)
+    assert capsys.readouterr().err.count("Fetching tiny") == 1
 
 
 def test_a_damaged_file_in_the_cache_is_fetched_again(quick_index, cache):

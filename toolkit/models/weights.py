@@ -114,9 +114,12 @@ def weights_path(name: str) -> Path:
 
 
 def is_fetched(name: str) -> bool:
-    """Tell whether the weights are there and were checked."""
+    """Tell whether the weights are there and sound; those that nobody checked yet are hashed."""
     weights = known_weights(name)
-    return _is_checked(cache_folder() / weights.file, weights)
+    try:
+        return _accept(cache_folder() / weights.file, weights)
+    except OSError:  # there, and not for us to read
+        return False
 
 
 def fetch_weights(name: str, progress: bool = True) -> Path:
@@ -131,17 +134,17 @@ def fetch_weights(name: str, progress: bool = True) -> Path:
     """
     weights = known_weights(name)
     path = cache_folder() / weights.file
-    if _is_checked(path, weights):
-        return path
     try:
+        if _accept(path, weights):  # writes nothing that a read-only cache would miss
+            return path
         path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(path.with_suffix(".lock")):
             if not _accept(path, weights):
                 _fetch(path, weights, progress)
     except OSError as error:
         raise WeightsError(
-            f"The weights of {name!r} cannot be written to {str(path.parent)!r}: {error.strerror or error}. "
-            f"Make room or give write access, or name another folder in {CACHE_VARIABLE}."
+            f"The weights of {name!r} cannot be read from or written to {str(path.parent)!r}: "
+            f"{error.strerror or error}. Make room or give access, or name another folder in {CACHE_VARIABLE}."
         ) from None
     return path
 
@@ -170,8 +173,12 @@ def _accept(path: Path, weights: Weights) -> bool:
     """Tell whether the file is sound by its digest (another process fetched it, a user copied it here)."""
     if _is_checked(path, weights):
         return True
-    if not path.is_file() or file_digest(path) != weights.sha256:
+    if not path.is_file():
         return False
+    stamp = _stamp(path)
+    if file_digest(path) != weights.sha256:
+        return False
+    _seen.add((str(path), stamp))
     _write_stamp(path)
     return True
 
@@ -183,6 +190,10 @@ def file_digest(path: Path) -> str:
 
 
 # A stamp remembers size and time of a file whose digest was right, so that it is hashed once and not at each start.
+# In a cache that we may not write, it is remembered for the life of this process.
+_seen: set[tuple[str, str]] = set()
+
+
 def _stamp_path(path: Path) -> Path:
     return path.with_suffix(".checked")
 
@@ -199,7 +210,8 @@ def _write_stamp(path: Path) -> None:
 
 def _is_checked(path: Path, weights: Weights) -> bool:
     try:
-        return _stamp_path(path).read_text() == _stamp(path)
+        stamp = _stamp(path)
+        return (str(path), stamp) in _seen or _stamp_path(path).read_text() == stamp
     except OSError:
         return False
 
