@@ -180,6 +180,14 @@ def test_the_nearest_request_is_the_one_compared(store):
         store.replay_model().chat([ChatMessage.from_system("S"), "Tell me of dots"])
 
 
+def test_a_changed_system_message_does_not_put_the_blame_on_the_question(store):
+    model = store.wrap(ScriptedModel(["x"], cycle=True))
+    for text in ("Tell me of cats", "Tell me of dogs", "Something else"):
+        model.chat([ChatMessage.from_system("Call tools in hermes."), text])
+    with pytest.raises(ReplayMissError, match=r"differs in messages\[0\][^;]*\. Record it"):
+        store.replay_model().chat([ChatMessage.from_system("Call tools in JSON."), "Tell me of cats"])
+
+
 @pytest.mark.parametrize(
     ("kind", "kept"),
     [("timeout", False), ("server", False), ("overflow", True), ("parse", True), ("schema_not_honoured", True),

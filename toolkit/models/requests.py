@@ -102,17 +102,25 @@ def _brief(value: Any, other: Any) -> str:
 
 
 def nearest(asked: Request, stored: Sequence[Request]) -> Request | None:
-    """Return the stored request with the fewest differing places, or None if there is none."""
+    """Return the stored request with the fewest differing parts, each message being one, or None if there is none."""
     if not stored:
         return None
-    whole = {name: as_json(value) for name, value in asked.items()}
+    whole = _parts(asked)
 
     def distance(request: Request) -> tuple[int, int]:
-        parts = {name: as_json(value) for name, value in request.items()}
-        unlike = sum(parts.get(name) != whole.get(name) for name in {*parts, *whole})
-        return unlike, -_common(parts.get("messages", ""), whole.get("messages", ""))
+        parts = _parts(request)
+        unlike = [name for name in {**whole, **parts} if parts.get(name) != whole.get(name)]
+        return len(unlike), -sum(_common(parts.get(name, ""), whole.get(name, "")) for name in unlike)
 
     return min(stored, key=distance)
+
+
+def _parts(request: Request) -> dict[str, str]:
+    """Return the JSON of each part, so that a changed system message does not hide which question is the same."""
+    parts = {name: as_json(value) for name, value in request.items() if name != "messages"}
+    said = request.get("messages")
+    messages = said if isinstance(said, list) else []
+    return parts | {f"messages[{place}]": as_json(message) for place, message in enumerate(messages)}
 
 
 def _common(one: str, other: str) -> int:
