@@ -9,7 +9,8 @@ import time
 import pytest
 
 import toolkit as tk
-from toolkit.agents.builtin import HumanApproval, ToolRetry
+from toolkit.agents.builtin import HumanApproval, PIIFoundError, PIIRedaction, ToolRetry
+from toolkit.errors import UpdateError
 from toolkit.models.scripted import ScriptedModel
 
 
@@ -201,3 +202,104 @@ def test_a_run_that_cancels_itself_ends_its_stream():
             await asyncio.wait_for(read(), 5)
 
     asyncio.run(main())
+
+
+# ------------------------------------------------------------------ edits in place
+class Edits(tk.AgentMiddleware):
+    """Change in place whatever a hook is given."""
+
+    def before_model(self, state, runtime):
+        for message in state["messages"]:
+            message.meta["edited"] = True
+            for one in message.tool_calls:
+                one.arguments["edited"] = True
+
+    after_model = before_model
+
+    def wrap_model_call(self, request, handler):
+        response = handler(request)
+        self.before_model({"messages": request.messages}, None)
+        return response
+
+    def wrap_tool_call(self, request, handler):
+        request.tool_call["args"]["amount"] = 7
+        return handler(request)
+
+
+@WAYS
+def test_edits_in_place_reach_neither_history_nor_trace(way):
+    def agent():
+        return tk.Agent(tk.ScriptedModel([call(amount=1), "done"]), [pay], middleware=[Edits()])
+
+    trace = in_both_ways(agent)[way]()
+    assert trace.tool_results[0].result == "paid 7"  # the call itself was the wrapper's to change
+    assert [c.arguments for c in trace.tool_calls] == [{"amount": 1}]
+    assert [e.data["call"].arguments for e in trace.of_kind("tool_call")] == [{"amount": 1}]
+    everything = [*trace.messages, *(m for e in trace.of_kind("model_call") for m in e.data["messages"])]
+    assert not any("edited" in m.meta for m in everything)
+    assert not any("edited" in c.arguments for m in everything for c in m.tool_calls)
+
+
+def test_a_key_that_is_no_text_is_refused_clearly():
+    with pytest.raises(UpdateError, match="returned the key 1"):
+        tk.Agent(tk.ScriptedModel(["a"]), middleware=[tk.before_model(lambda state, runtime: {1: 2})]).run("go")
+
+
+# ------------------------------------------------------------------ ids
+@pytest.mark.parametrize("ids", [("c", "c", "c"), ("", "", None), ("c", "c", "c_1"), ("call_1_1", None, "x")])
+def test_repeated_ids_of_a_server_are_made_unique(ids):
+    calls = tuple(tk.ToolCall("pay", {"amount": n}, known) for n, known in enumerate(ids))
+    model = tk.ScriptedModel([tk.Reply(tool_calls=calls, finish_reason="tool_calls"), "done"])
+    looks = tk.after_model(lambda state, runtime: None)
+    trace = tk.Agent(model, [pay], middleware=[looks]).run("go")
+    assert [result.result for result in trace.tool_results] == ["paid 0", "paid 1", "paid 2"]
+    assert len({c.id for c in trace.tool_calls}) == 3
+    assert all(c.id for c in trace.tool_calls)
+
+
+def test_a_refused_call_does_not_answer_another_of_its_id():
+    calls = tuple(tk.ToolCall("pay", {"amount": n}, "c") for n in range(2))
+    model = tk.ScriptedModel([tk.Reply(tool_calls=calls, finish_reason="tool_calls"), "done"])
+    trace = tk.Agent(model, [pay], tool_choice="no-parallel").run("go")
+    assert sorted(result.error for result in trace.tool_results) == [False, True]
+
+
+# ------------------------------------------------------------------ personal data
+def test_spans_that_overlap_are_hidden_as_one():
+    hidden = PIIRedaction("x", detector=lambda text: [(0, 10), (3, 5), (12, 12), (-3, 2)]).hide("abcdefghijSECRET")
+    assert hidden == "[REDACTED_X]SECRET"
+
+
+SEEN = {
+    "text": ("ann@e.org", "[REDACTED_EMAIL]"),
+    "list": ([{"to": ["ann@e.org", 1]}, None], [{"to": ["[REDACTED_EMAIL]", 1]}, None]),
+    "key": ({"ann@e.org": True}, {"[REDACTED_EMAIL]": True}),
+}
+
+
+@pytest.mark.parametrize(("given", "hidden"), SEEN.values(), ids=SEEN)
+def test_arguments_of_calls_and_raw_results_are_looked_at(given, hidden):
+    tool = tk.Tool(
+        "send", "", {"type": "object", "properties": {"to": {}}}, lambda to: to, outputs_to_string={"raw_result": True}
+    )
+    everywhere = PIIRedaction("email", apply_to_output=True, apply_to_tool_results=True)
+    trace = tk.Agent(tk.ScriptedModel([call("send", to=given), "ok"]), [tool], middleware=[everywhere]).run("go")
+    assert trace.tool_calls[0].arguments == {"to": hidden}
+    assert trace.tool_results[0].origin.arguments == {"to": hidden}
+    results = PIIRedaction("email", apply_to_tool_results=True)
+    trace = tk.Agent(tk.ScriptedModel([call("send", to=given), "ok"]), [tool], middleware=[results]).run("go")
+    assert trace.tool_results[0].result == hidden
+    assert trace.tool_calls[0].arguments == {"to": given}
+
+
+def test_numbers_can_be_personal_too():
+    gate = PIIRedaction("credit_card", "block", apply_to_output=True)
+    with pytest.raises(PIIFoundError):
+        tk.Agent(tk.ScriptedModel([call(amount=4111111111111111), "ok"]), [pay], middleware=[gate]).run("go")
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "a." * 100_000, "@a" * 100_000, "a@" + "a." * 100_000], ids=range(4))
+def test_addresses_are_looked_for_in_linear_time(text):
+    start = time.perf_counter()
+    PIIRedaction("email").hide(text)
+    assert time.perf_counter() - start < 2

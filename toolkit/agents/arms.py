@@ -123,7 +123,7 @@ def ask(request: ModelRequest, settings: ArmSettings, choice: Choice, extra: tup
     return Question(tuple(messages), None, schema, options, None, shown)
 
 
-def read(reply: Reply, question: Question, settings: ArmSettings, turn: int) -> Reading:
+def read(reply: Reply, question: Question, settings: ArmSettings, turn: int, *, apart: bool = False) -> Reading:
     """Read a reply.
 
     Args:
@@ -131,6 +131,8 @@ def read(reply: Reply, question: Question, settings: ArmSettings, turn: int) -> 
         question: what it answers.
         settings: the agent's arm and protocol.
         turn: number of the turn, for ids of calls that have none.
+        apart: whether an id that a server gave to several calls of the turn is kept for the first alone; needed where
+            calls may be answered before they run, which goes by id.
 
     Raises:
         ModelError: the server failed (`reply.fault`), other than by not reading its model's call.
@@ -139,7 +141,7 @@ def read(reply: Reply, question: Question, settings: ArmSettings, turn: int) -> 
     if fault is not None and fault.kind not in ("parse", "schema_not_honoured"):
         raise ModelError(f"Model {reply.model!r} failed: {fault.kind}: {fault.message}", fault)
     if settings.arm == "native":
-        return _read_native(reply, question, turn)
+        return _read_native(reply, question, turn, apart)
     assert settings.protocol is not None
     extraction = settings.protocol.extract(reply.text, question.offered, finish_reason=reply.finish_reason)
     text = extraction.text
@@ -148,7 +150,7 @@ def read(reply: Reply, question: Question, settings: ArmSettings, turn: int) -> 
     return _reading(extraction, text, reply.text, turn)
 
 
-def _read_native(reply: Reply, question: Question, turn: int) -> Reading:
+def _read_native(reply: Reply, question: Question, turn: int, apart: bool) -> Reading:
     if reply.fault is not None:  # the server could not read its own model's call; we may
         from toolkit.extraction import extract
 
@@ -158,8 +160,10 @@ def _read_native(reply: Reply, question: Question, turn: int) -> Reading:
             return Reading(reply.text, (), invalid, extraction)
         return _reading(extraction, extraction.text, reply.text, turn)
     calls: tuple[ToolCall, ...] = tuple(reply.tool_calls)
-    if calls and None in [call.id for call in calls]:
-        calls = _with_ids(calls, turn)
+    if calls and not all(call.id for call in calls):
+        calls = tuple(call if call.id else replace(call, id=_id(turn, n)) for n, call in enumerate(calls))
+    if apart and len({call.id for call in calls}) < len(calls):
+        calls = _told_apart(calls)
     return Reading(
         reply.text, calls, tuple(reply.raw["invalid_tool_calls"]) if "invalid_tool_calls" in reply.raw else ()
     )
@@ -186,6 +190,19 @@ def _reading(extraction: Any, text: str, raw: str, turn: int) -> Reading:
 
 def _with_ids(calls: Iterable[ToolCall], turn: int) -> tuple[ToolCall, ...]:
     return tuple(c if c.id is not None else replace(c, id=_id(turn, n)) for n, c in enumerate(calls))
+
+
+def _told_apart(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """Give each call an id of its own: some servers give one id to all calls of a turn."""
+    taken: set[str | None] = set()
+    found = []
+    for number, call in enumerate(calls):
+        known = call.id
+        while known in taken:
+            known = f"{known}_{number}"
+        taken.add(known)
+        found.append(call if known == call.id else replace(call, id=known))
+    return tuple(found)
 
 
 def _id(turn: int, index: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.agents import arms
 from toolkit.agents.plan import Chains, Hook, Plan
-from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
+from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest, handed_out
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
@@ -162,15 +162,15 @@ class Run:
     # ------------------------------------------------------------------ model
     def request(self) -> ModelRequest:
         """Return the request of this turn, before middleware."""
-        setup = self.setup
+        setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
         return ModelRequest(
             model=setup.model,
-            messages=tuple(self.state.messages),
+            messages=tuple(map(handed_out, self.state.messages) if wrapped else self.state.messages),
             system_message=setup.system_message,
             tool_choice=self.own_choice(),
             tools=setup.plan.tools if not setup.plan.conditional_tools else self._tools_now(),
             response_format=setup.response_format,
-            state=self.state.view() if self.chains.wrap_model_call else None,  # else nobody would see it
+            state=self.state.view() if wrapped else None,  # else nobody would see it
             runtime=self.runtime,
         )
 
@@ -208,7 +208,8 @@ class Run:
         self.trace.record(
             "model_call",
             model=getattr(request.model, "name", str(request.model)),
-            messages=question.messages,
+            # a wrapper still holds those of its request
+            messages=tuple(map(handed_out, question.messages)) if self.chains.wrap_model_call else question.messages,
             tools=tuple(self.offered) if not extra else tuple(tool.name for tool in question.offered),
             tool_choice=request.tool_choice,
             arm=self.setup.arms.arm,
@@ -242,7 +243,9 @@ class Run:
         """
         self.runtime.count(reply)
         try:
-            reading = arms.read(reply, question, self.setup.arms, len(request.messages))
+            # elsewhere ids stay as the server gave them: nothing tells the calls of a turn apart by them
+            apart = self.choice is not arms.AUTO or bool(self.extra or self.chains.after_model)
+            reading = arms.read(reply, question, self.setup.arms, len(request.messages), apart=apart)
         except Exception:
             self.trace.record("model_reply", reply=reply, number=self.runtime.model_calls)
             raise

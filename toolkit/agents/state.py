@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, Required
 
+from toolkit.agents.requests import handed_out
 from toolkit.errors import ConfigError, UpdateError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
@@ -130,7 +131,7 @@ class RunState:
     def view(self) -> dict[str, Any]:
         """Return a copy for hooks; editing it changes nothing here."""
         seen = {k: copy.copy(v) if isinstance(v, (list, dict, set)) else v for k, v in self.values.items()}
-        seen["messages"] = list(self.messages)
+        seen["messages"] = list(map(handed_out, self.messages))
         return seen
 
     def output(self) -> dict[str, Any]:
@@ -155,6 +156,8 @@ class RunState:
             raise UpdateError(f"{who} returned {update!r}. Return a dict of state fields, a Command, or None.")
         jump = None
         for key, value in update.items():
+            if not isinstance(key, str):
+                raise UpdateError(f"{who} returned the key {key!r}. State fields have text names: {{'name': value}}.")
             if key == "messages":
                 self.add(value, who)
             elif key == "jump_to":

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.errors import AgentError, ConfigError, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole, TextContent, ToolCallResult
+from toolkit.messages import ChatMessage, ChatRole, TextContent, ToolCall, ToolCallResult
 
+_DEEPEST = 50  # levels of a value that are looked at one by one; what lies deeper is looked at as text
 Strategy = Literal["redact", "mask", "hash", "block"]
 Detector = Callable[[str], Sequence[tuple[int, int]]]
 
@@ -33,8 +34,9 @@ def _octets(text: str) -> bool:
     return all(int(part) <= 255 for part in text.split("."))
 
 
+# the part before the @ has at most 64 characters, and the bound keeps long words from taking quadratic time
 _SHAPES: dict[str, tuple[re.Pattern[str], Callable[[str], bool] | None]] = {
-    "email": (re.compile(r"\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b"), None),
+    "email": (re.compile(r"\w[\w.%+-]{0,63}+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b"), None),
     "credit_card": (re.compile(r"\b(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -]?)\d{6}\2\d{5})\b"), _luhn),
     "ip": (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"), _octets),
     "mac_address": (re.compile(r"\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b"), None),
@@ -57,8 +59,8 @@ class PIIRedaction(AgentMiddleware):
             equal values, "block" raises `PIIFoundError`.
         detector: a regular expression, or a function of the text that gives (start, end) pairs.
         apply_to_input: look at user messages.
-        apply_to_output: look at the model's messages.
-        apply_to_tool_results: look at tool results.
+        apply_to_output: look at the model's messages, the arguments of its calls included; tools then get them hidden.
+        apply_to_tool_results: look at tool results, at the text in objects too.
 
     Raises:
         ConfigError: an unknown kind without a detector, or an unknown strategy.
@@ -99,9 +101,13 @@ class PIIRedaction(AgentMiddleware):
         return self._update(state, (ChatRole.ASSISTANT,))
 
     def _update(self, state: Any, roles: tuple[ChatRole, ...]) -> dict[str, Any] | None:
-        watched = [message for message in state["messages"] if message.role in roles and self.roles[message.role]]
+        watched = [message for message in state["messages"] if message.role in roles and self._watches(message.role)]
         changed = [new for old in watched if (new := self._clean(old)) is not old]
         return {"messages": changed} if changed else None
+
+    def _watches(self, role: ChatRole) -> bool:
+        # a result repeats the arguments of its call
+        return self.roles[role] or (role is ChatRole.TOOL and self.roles[ChatRole.ASSISTANT])
 
     def _clean(self, message: ChatMessage) -> ChatMessage:
         parts = tuple(self._part(part) for part in message._content)
@@ -113,10 +119,36 @@ class PIIRedaction(AgentMiddleware):
         if isinstance(part, TextContent):
             text = self.hide(part.text)
             return part if text == part.text else TextContent(text)
-        if isinstance(part, ToolCallResult) and isinstance(part.result, str):
-            text = self.hide(part.result)
-            return part if text == part.result else ToolCallResult(text, part.origin, part.error)
+        if isinstance(part, ToolCall):
+            return self._call(part)
+        if isinstance(part, ToolCallResult):
+            result = self._value(part.result) if self.roles[ChatRole.TOOL] else part.result
+            origin = self._call(part.origin)
+            same = result is part.result and origin is part.origin
+            return part if same else ToolCallResult(result, origin, part.error)
         return part
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        if not self.roles[ChatRole.ASSISTANT]:
+            return call
+        arguments = {name: self._value(value) for name, value in call.arguments.items()}
+        same = all(arguments[name] is value for name, value in call.arguments.items())
+        return call if same else ToolCall(call.tool_name, arguments, call.id)
+
+    def _value(self, value: Any, depth: int = 0) -> Any:
+        """Return a value with personal data hidden in all its texts, keys and numbers; itself where there is none."""
+        if value is None or isinstance(value, bool):
+            return value
+        if depth < _DEEPEST and isinstance(value, dict):
+            made: Any = {self._value(k): self._value(v, depth + 1) for k, v in value.items()}
+            same = all(a is b and made[a] is value[b] for a, b in zip(made, value, strict=False))
+            return value if same and len(made) == len(value) else made
+        if depth < _DEEPEST and type(value) in (list, tuple, set, frozenset):
+            items = [self._value(item, depth + 1) for item in value]
+            return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
+        text = value if isinstance(value, str) else str(value)
+        hidden = self.hide(text)
+        return value if hidden == text else hidden
 
     def hide(self, text: str) -> str:
         """Return the text with personal data hidden.
@@ -124,10 +156,10 @@ class PIIRedaction(AgentMiddleware):
         Raises:
             PIIFoundError: there is some, and the strategy is "block".
         """
-        found = sorted(self.find(text), reverse=True)
+        found = _merged(self.find(text))
         if found and self.strategy == "block":
             raise PIIFoundError(f"The conversation holds personal data: {len(found)} of kind {self.kind!r}.")
-        for start, end in found:
+        for start, end in reversed(found):
             text = text[:start] + self._word(text[start:end]) + text[end:]
         return text
 
@@ -137,6 +169,23 @@ class PIIRedaction(AgentMiddleware):
         if self.strategy == "hash":
             return f"<{self.kind}_hash:{hashlib.sha256(value.encode()).hexdigest()[:8]}>"
         return f"[REDACTED_{self.kind.upper()}]"
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, those that overlap as one.
+
+    >>> _merged([(3, 5), (0, 10), (12, 12), (8, 11)])
+    [(0, 11)]
+    """
+    found: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start), end) for start, end in spans):
+        if start >= end:
+            continue
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
 
 
 def _detector(kind: str, detector: str | Detector | None) -> Detector:
