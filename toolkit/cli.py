@@ -37,7 +37,7 @@ def models(
 
     if fetch:
         load_model(fetch).check()
-    typer.echo(_columns([(line.name, line.state, _megabytes(line.size), line.about) for line in list_models()]))
+    typer.echo(_columns([(line.name, line.state, line.size_text, line.about) for line in list_models()]))
 
 
 def _columns(rows: list[tuple[str, ...]]) -> str:
@@ -49,10 +49,6 @@ def _columns(rows: list[tuple[str, ...]]) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]])
         for row in trimmed
     )
-
-
-def _megabytes(size: int | None) -> str:
-    return f"{size / 1e6:,.0f} MB" if size else ""
 
 
 @app.command()

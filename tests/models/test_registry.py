@@ -4,6 +4,7 @@ import pytest
 
 from toolkit.errors import ConfigError, ModelNotFoundError, WeightsError
 from toolkit.models import Options, list_models, load_model
+from toolkit.models.registry import ModelLine
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,7 @@ def test_list_of_models(fake_ollama, monkeypatch, tmp_path):
     monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path))
     lines = {line.name: line for line in list_models()}
     assert lines["embedded/smollm2-135m"].state == "fetched on first use"
+    assert lines["embedded/smollm2-135m"].size_text == "93 MB to fetch"
     assert "Apache-2.0" in lines["embedded/smollm2-135m"].about
     assert lines["ollama/qwen3:4b"].state == "ready"
     assert lines["ollama/qwen3:4b"].about == "qwen3 4.0B"
@@ -83,3 +85,8 @@ def test_list_of_models(fake_ollama, monkeypatch, tmp_path):
 def test_list_of_models_without_a_server():
     line = list_models("http://127.0.0.1:1")[-1]
     assert "No Ollama server answers" in line.state
+
+
+def test_sizes_say_what_they_are():
+    assert ModelLine("x", "ready", 98_362_432, "").size_text == "98 MB on disk"
+    assert ModelLine("x", "away", None, "").size_text == ""

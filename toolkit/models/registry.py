@@ -84,14 +84,25 @@ class ModelLine:
     Attributes:
         name: what `load_model` takes.
         state: `ready`, or what stands in the way.
-        size: bytes on disk or to fetch; None if unknown.
+        size: bytes on disk, or to fetch where the weights are not there; None if unknown.
         about: parameters, family, licence, whatever is known.
+        to_fetch: whether `size` is a download.
     """
 
     name: str
     state: str
     size: int | None
     about: str
+    to_fetch: bool = False
+
+    @property
+    def size_text(self) -> str:
+        """Return the size with what it is, such as `98 MB on disk`; empty if unknown.
+
+        >>> ModelLine("embedded/x", "fetched on first use", 92_871_040, "", to_fetch=True).size_text
+        '93 MB to fetch'
+        """
+        return f"{self.size / 1e6:,.0f} MB {'to fetch' if self.to_fetch else 'on disk'}" if self.size else ""
 
 
 def list_models(host: str | None = None) -> list[ModelLine]:
@@ -105,15 +116,12 @@ def list_models(host: str | None = None) -> list[ModelLine]:
 def _embedded_lines() -> list[ModelLine]:
     from toolkit.models.weights import KNOWN, is_fetched
 
-    return [
-        ModelLine(
-            f"embedded/{name}",
-            "ready" if is_fetched(name) else "fetched on first use",
-            known.size,
-            f"{known.about} ({known.licence})",
-        )
-        for name, known in KNOWN.items()
-    ]
+    lines = []
+    for name, known in KNOWN.items():
+        about, here = f"{known.about} ({known.licence})", is_fetched(name)
+        state, size = ("ready", known.size) if here else ("fetched on first use", known.download)
+        lines.append(ModelLine(f"embedded/{name}", state, size, about, to_fetch=not here))
+    return lines
 
 
 def _ollama_lines(host: str | None) -> list[ModelLine]:
