@@ -188,18 +188,18 @@ def test_context_editing_spares_tools_by_name():
 def test_summarization_keeps_a_call_with_its_result(add):
     def make():
         writer = tk.ScriptedModel(["They added."])
-        summary = Summarization(writer, trigger=("messages", 3), keep=("messages", 1))
-        return agent([call(x=1, y=2), "done"], summary, [add])
+        summary = Summarization(writer, trigger=("messages", 5), keep=("messages", 1))
+        return agent([call(x=1, y=2), call(cid="c2", x=3, y=4), "done"], summary, [add])
 
     trace = both_ways(make)
-    assert [m.role for m in trace.messages] == ["user", "assistant", "tool", "assistant"]
+    assert [m.role for m in trace.messages] == ["user", "user", "assistant", "tool", "assistant"]
     assert trace.messages[0].text == "Summary of the conversation so far:\nThey added."
 
 
 @pytest.mark.parametrize("size", [("tokens", 5), ("fraction", 0.001), [("messages", 99), ("tokens", 5)]], ids=str)
 def test_summarization_by_other_sizes(size):
     writer = tk.ScriptedModel(["short"])
-    trace = agent(["ok"], Summarization(writer, trigger=size, keep=("tokens", 6))).run(["a long question " * 9, "b"])
+    trace = agent(["ok"], Summarization(writer, trigger=size, keep=("tokens", 4))).run(["a long question " * 9, "b"])
     assert trace.messages[0].text.endswith("short")
     assert trace.events[0].source == "Summarization"
     with pytest.raises(ConfigError):

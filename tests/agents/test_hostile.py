@@ -9,8 +9,19 @@ import time
 import pytest
 
 import toolkit as tk
-from toolkit.agents.builtin import HumanApproval, PIIFoundError, PIIRedaction, ToolRetry
-from toolkit.errors import UpdateError
+from toolkit.agents.builtin import (
+    FewShot,
+    FormatRepair,
+    HumanApproval,
+    ModelFallback,
+    ModelRetry,
+    PIIFoundError,
+    PIIRedaction,
+    Summarization,
+    ToolRetry,
+)
+from toolkit.agents.requests import ModelResponse
+from toolkit.errors import ConfigError, LimitError, UpdateError
 from toolkit.models.scripted import ScriptedModel
 
 
@@ -303,3 +314,124 @@ def test_addresses_are_looked_for_in_linear_time(text):
     start = time.perf_counter()
     PIIRedaction("email").hide(text)
     assert time.perf_counter() - start < 2
+
+
+# ------------------------------------------------------------------ limits
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_going_round_is_noticed(turns):
+    lines = [call(amount=n % turns) for n in range(5 * turns)]
+    with pytest.raises(LimitError, match="5 times") as caught:
+        tk.Agent(tk.ScriptedModel([*lines, "done"]), [pay]).run("go")
+    assert len(caught.value.trace.tool_results) == 5 * turns
+
+
+def test_the_order_of_parallel_calls_hides_no_loop():
+    turns = [said(*(call(cid=f"c{n}", amount=n) for n in order)) for order in [(0, 1), (1, 0)] * 3]
+    with pytest.raises(LimitError, match="5 times in a row"):
+        tk.Agent(tk.ScriptedModel([*turns, "done"]), [pay]).run("go")
+
+
+def test_turns_that_get_on_are_no_loop():
+    lines = [call(amount=n % 2 + n // 8) for n in range(16)]
+    assert tk.Agent(tk.ScriptedModel([*lines, "done"]), [pay]).run("go").text == "done"
+
+
+def test_jumps_do_not_escape_the_clock():
+    slow = tk.before_model(lambda state, runtime: time.sleep(0.01) or {"jump_to": "model"}, can_jump_to=["model"])
+    agent = tk.Agent(tk.ScriptedModel(["a"]), middleware=[slow], max_seconds=0.05, max_model_calls=None)
+    with pytest.raises(LimitError, match="max_seconds"):
+        agent.run("go")
+
+
+def test_tokens_are_estimated_where_the_server_counts_none():
+    lines = [call(amount=n) for n in range(10)]
+    with pytest.raises(LimitError, match="max_tokens is 500"):
+        tk.Agent(tk.ScriptedModel(lines), [pay], max_tokens=500).run("x" * 1000)
+    counted = tk.Reply("done", prompt_tokens=1, completion_tokens=1)
+    assert tk.Agent(tk.ScriptedModel([counted]), max_tokens=2).run("x" * 1000).text == "done"
+
+
+def test_a_limit_is_no_failure_to_try_again():
+    tried = []
+
+    @tk.wrap_model_call
+    def used_up(request, handler):
+        tried.append(1)
+        raise LimitError("used up")
+
+    for outer in (ModelRetry(initial_delay=0), ModelFallback(tk.ScriptedModel(["b"]))):
+        with pytest.raises(LimitError, match="used up"):
+            tk.Agent(tk.ScriptedModel(["a"]), middleware=[outer, used_up]).run("go")
+    assert len(tried) == 2
+
+
+# ------------------------------------------------------------------ summaries, examples, repair
+def talk(*turns):
+    return [
+        tk.ChatMessage.from_user(t) if n % 2 == 0 else tk.ChatMessage.from_assistant(t) for n, t in enumerate(turns)
+    ]
+
+
+def texts(trace):
+    return [m.text for m in trace.messages if m.text]
+
+
+@WAYS
+def test_the_agents_own_model_can_summarize(way):
+    def agent():
+        short = Summarization(None, trigger=("messages", 3), keep=("messages", 1))
+        return tk.Agent(tk.ScriptedModel(["Greetings.", "Fine."]), middleware=[short])
+
+    trace = in_both_ways(agent, talk("Hi", "Hello", "How are you?"))[way]()
+    assert texts(trace)[0].endswith("Greetings.")
+    assert texts(trace)[1:] == ["How are you?", "Fine."]
+
+
+def test_an_empty_summary_changes_nothing():
+    short = Summarization(tk.ScriptedModel(["  "]), trigger=("messages", 3), keep=("messages", 1))
+    trace = tk.Agent(tk.ScriptedModel(["Fine."]), middleware=[short]).run(talk("Hi", "Hello", "How are you?"))
+    assert texts(trace) == ["Hi", "Hello", "How are you?", "Fine."]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "keep"),
+    [(("messages", 5), ("messages", 5)), (("tokens", 10), ("tokens", 20)), (("fraction", 0.1), ("tokens", 5000))],
+)
+def test_what_would_summarize_for_ever_is_refused(trigger, keep):
+    with pytest.raises(ConfigError, match="not smaller"):
+        Summarization(trigger=trigger, keep=keep)
+
+
+def test_the_question_stays_however_little_is_kept():
+    short = Summarization(tk.ScriptedModel(["S"] * 9), trigger=("tokens", 40), keep=("tokens", 1))
+    lines = [call(amount=n) for n in range(4)]
+    trace = tk.Agent(tk.ScriptedModel([*lines, "done"]), [pay], middleware=[short]).run("The question " * 10)
+    assert texts(trace)[1] == "The question " * 10
+    assert trace.text == "done"
+    assert len(trace.tool_results) == 1
+
+
+def test_a_tail_that_is_too_long_is_cut_further():
+    short = Summarization(tk.ScriptedModel(["S"]), trigger=("tokens", 60), keep=("messages", 4))
+    trace = tk.Agent(tk.ScriptedModel(["done"]), middleware=[short]).run(
+        talk("a" * 99, "b" * 99, "c" * 99, "d" * 99, "e")
+    )
+    assert texts(trace)[1:] == ["d" * 99, "e", "done"]
+
+
+def test_examples_stand_behind_the_system_message():
+    model = tk.ScriptedModel(["Warm."])
+    shown = FewShot([talk("Weather in Oslo?", "Cold.")])
+    tk.Agent(model, middleware=[shown]).run([tk.ChatMessage.from_system("Be brief."), *talk("Weather in Rome?")])
+    assert [m.text for m in model.requests[0]["messages"]] == [
+        "Be brief.",
+        "Weather in Oslo?",
+        "Cold.",
+        "Weather in Rome?",
+    ]
+
+
+def test_a_response_without_messages_needs_no_repair():
+    nothing = tk.wrap_model_call(lambda request, handler: ModelResponse([]))
+    trace = tk.Agent(tk.ScriptedModel(["a"]), middleware=[FormatRepair(), nothing]).run("go")
+    assert [m.role for m in trace.messages] == ["user"]

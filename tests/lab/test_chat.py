@@ -44,3 +44,14 @@ def test_a_failure_is_told_and_the_words_stay():
 def test_a_notebook_gets_the_widget():
     chat = ChatBox(tk.TwoModeAgent(tk.ScriptedModel([])))
     assert "application/vnd.jupyter.widget-view+json" in chat._repr_mimebundle_()
+
+
+def test_no_failure_leaves_it_thinking():
+    def broken(prompt, stop, max_tokens):
+        raise KeyError("socket")
+
+    chat = ChatBox(tk.TwoModeAgent(broken))
+    say(chat, "Hi")
+    assert chat.state.value == "KeyError: 'socket'"
+    assert not chat.send.disabled
+    assert chat.field.value == "Hi"

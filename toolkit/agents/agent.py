@@ -56,9 +56,9 @@ class Agent:
         options: `Options` or a dict of them.
         name: stamped on assistant messages.
         max_model_calls: turns of the loop before `LimitError`; None is no limit.
-        max_tokens: prompt and written tokens of the whole run.
+        max_tokens: prompt and written tokens of the whole run; by estimate where the server does not count them.
         max_seconds: wall time of the whole run, looked at between steps.
-        max_repeats: identical turns in a row (same calls, same results).
+        max_repeats: identical turns in a row (same calls, same results), or rounds of two or three such turns.
         max_reasks: turns in a row without a usable call that are answered with the reason.
         on_tool_error: "result" tells the model of a tool's exception, "raise" ends the run.
         hidden_tools: "refuse" answers a call of a tool that the turn did not offer with an error, "allow" runs it.

@@ -20,7 +20,7 @@ from typing import Any
 from toolkit.agents.arms import AUTO
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ModelRequest
-from toolkit.agents.run import Run
+from toolkit.agents.run import PERIODS, Run
 from toolkit.agents.tool_calls import error_message
 from toolkit.agents.wording import say
 from toolkit.errors import LimitError, UpdateError
@@ -236,7 +236,7 @@ def _tools(run: Run) -> Stage:
             jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
         else:
             run.state.add([outcome])
-    _check_repeats(run, calls, outcomes)
+    _check_repeats(run, once, outcomes)
     if jump is not None:
         return jump
     if run.setup.plan.any_direct and _all_direct(run, turn):
@@ -296,19 +296,44 @@ def _ran(run: Run, turn: ChatMessage, call: ToolCall) -> str:
 
 
 def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any]) -> None:
-    """Stop a model that makes the same calls and gets the same results again and again."""
+    """Stop a model that goes round: the same calls with the same results again and again, or two or three in turn."""
     most = run.setup.limits.repeats
     if most is None:
         return
-    before, run.repeated_turn = run.repeated_turn, (calls, outcomes)
-    same = before is not None and len(calls) == len(before[0]) and all(map(_same, calls, before[0]))
-    if not same or [_said(o) for o in outcomes] != [_said(o) for o in before[1]]:
-        run.repeated = 1
-        return
-    run.repeated += 1
-    if run.repeated >= most:
-        names = ", ".join(call.tool_name for call in calls)
-        raise LimitError(f"The model made the same call ({names}) with the same result {run.repeated} times in a row.")
+    turn = [(call, _said(outcome)) for call, outcome in zip(calls, outcomes, strict=True)]
+    for place, before in enumerate(run.recent):
+        period = place + 1
+        run.repeated[place] = run.repeated[place] + 1 if _same_turn(turn, before) else 0
+        if run.repeated[place] >= max(1, most - 1) * period:
+            raise LimitError(_round_and_round(run, calls, period, most))
+    run.recent = [turn, *run.recent[: PERIODS - 1]]
+
+
+def _round_and_round(run: Run, calls: list[ToolCall], period: int, most: int) -> str:
+    names = ", ".join(call.tool_name for call in calls)
+    if period == 1:
+        return f"The model made the same call ({names}) with the same result {run.repeated[0] + 1} times in a row."
+    return f"The model goes round: the same {period} turns, at last {names}, with the same results {most} times."
+
+
+def _same_turn(one: list[tuple[ToolCall, Any]], other: list[tuple[ToolCall, Any]]) -> bool:
+    """Tell whether two turns made the same calls, in whatever order, and got the same results."""
+    if len(one) != len(other):
+        return False
+    left = list(other)
+    for call, said in one:
+        place = next((n for n, (c, s) in enumerate(left) if _same(call, c) and _equal(said, s)), None)
+        if place is None:
+            return False
+        del left[place]
+    return True
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # results may be anything, such as arrays, which have no one truth
+        return False
 
 
 def _said(outcome: Any) -> Any:

@@ -21,6 +21,8 @@ from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models.base import Reply
 from toolkit.tools import Tool
 
+PERIODS = 3  # a loop of up to so many turns is noticed
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -30,7 +32,8 @@ class Limits:
         model_calls: turns of the loop.
         tokens: prompt and written tokens of all model calls.
         seconds: wall time, looked at between steps.
-        repeats: identical turns (same calls, same results) in a row.
+        repeats: identical turns (same calls in any order, same results) in a row, or as many rounds of two or three
+            turns.
         reasks: turns in a row without a usable call that are answered with a reason and asked again.
     """
 
@@ -75,8 +78,8 @@ class Run:
         "obeyed",
         "offered",
         "reason",
+        "recent",
         "repeated",
-        "repeated_turn",
         "runtime",
         "setup",
         "state",
@@ -98,8 +101,8 @@ class Run:
         self.asked_again = 0
         self.calls: list[ToolCall] = []  # found pending at the end of a turn
         self.obeyed = False  # the agent's own "any" or NAME was obeyed once
-        self.repeated = 0
-        self.repeated_turn: Any = None
+        self.repeated = [0] * PERIODS  # how often in a row a turn was as the one so many turns before
+        self.recent: list[list[tuple[ToolCall, Any]]] = []  # the last turns' calls with their results, newest first
         self.last_turn: Any = None
 
     # ------------------------------------------------------------------ state
@@ -134,8 +137,9 @@ class Run:
         """Note a jump.
 
         Raises:
-            LimitError: there were more jumps than model calls are allowed.
+            LimitError: there were more jumps than model calls are allowed, or time is up.
         """
+        self._check_time()
         self.trace.record("jump", who, to=target)
         self.jumps += 1
         most = self.setup.limits.model_calls
@@ -155,9 +159,13 @@ class Run:
             )
         if limits.tokens is not None and runtime.tokens >= limits.tokens:
             raise LimitError(f"{runtime.tokens} tokens are used; max_tokens is {limits.tokens}.")
-        if limits.seconds is not None and runtime.seconds >= limits.seconds:
-            raise LimitError(f"{runtime.seconds:.1f} s are used; max_seconds is {limits.seconds}.")
+        self._check_time()
         runtime.model_calls += 1
+
+    def _check_time(self) -> None:
+        most = self.setup.limits.seconds
+        if most is not None and self.runtime.seconds >= most:
+            raise LimitError(f"{self.runtime.seconds:.1f} s are used; max_seconds is {most}.")
 
     # ------------------------------------------------------------------ model
     def request(self) -> ModelRequest:
@@ -241,7 +249,7 @@ class Run:
         Raises:
             ModelError: the server failed.
         """
-        self.runtime.count(reply)
+        self.runtime.count(reply, question.messages)
         try:
             # elsewhere ids stay as the server gave them: nothing tells the calls of a turn apart by them
             apart = self.choice is not arms.AUTO or bool(self.extra or self.chains.after_model)

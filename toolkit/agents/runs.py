@@ -44,7 +44,7 @@ def execute(setup: Setup, state: State, context: Any, file: File, send: Send | N
     chains = setup.plan.sync_chains
     trace = Trace(setup.name, file)
     trace.listener = send
-    runtime = Runtime(setup.name, context, trace)
+    runtime = _runtime(setup, context, trace)
 
     def innermost(request: AgentRequest) -> Trace:
         return _execute(setup, chains, runtime, request, send)
@@ -56,6 +56,10 @@ def execute(setup: Setup, state: State, context: Any, file: File, send: Send | N
         return handler(AgentRequest(state=state, runtime=runtime))
     finally:
         trace.close()
+
+
+def _runtime(setup: Setup, context: Any, trace: Trace) -> Runtime:
+    return Runtime(setup.name, context, trace, model=setup.model, estimates=setup.limits.tokens is not None)
 
 
 def _execute(setup: Setup, chains: Chains, runtime: Runtime, request: AgentRequest, send: Send | None) -> Trace:
@@ -80,7 +84,7 @@ async def aexecute(setup: Setup, state: State, context: Any, file: File, send: S
     chains = setup.plan.async_chains
     trace = Trace(setup.name, file)
     trace.listener = send
-    runtime = Runtime(setup.name, context, trace)
+    runtime = _runtime(setup, context, trace)
 
     async def innermost(request: AgentRequest) -> Trace:
         return await _aexecute(setup, chains, runtime, request, send)

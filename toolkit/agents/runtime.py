@@ -6,10 +6,13 @@ Not here: the state (`toolkit.agents.state`).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.agents.tokens import estimate
 from toolkit.errors import ModelError
+from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Reply
 from toolkit.traces import Trace
 
@@ -23,7 +26,9 @@ class Runtime:
         context: whatever the caller gave as `context=`.
         trace: the trace being recorded.
         model_calls: turns of the loop so far.
-        tokens: tokens used so far, as far as the server said.
+        tokens: tokens used so far, as the server said; where it does not say and `estimates` is set, by estimate.
+        model: the agent's own model.
+        estimates: whether tokens are estimated where a server reports none; a limit would never be reached otherwise.
     """
 
     agent_name: str | None
@@ -31,6 +36,8 @@ class Runtime:
     trace: Trace
     model_calls: int = 0
     tokens: int = 0
+    model: Any = None
+    estimates: bool = False
     _zero: float = field(default_factory=time.perf_counter, repr=False)
 
     @property
@@ -44,8 +51,8 @@ class Runtime:
         Raises:
             ModelError: the server failed.
         """
-        self._asked(model, messages, source)
-        return self._replied(model.chat(messages, **request), source)
+        asked = self._asked(model, messages, source)
+        return self._replied(model.chat(messages, **request), source, asked)
 
     async def acall_model(self, model: ChatModel, messages: Any, *, source: str, **request: Any) -> Reply:
         """Ask a model on behalf of a middleware, without blocking.
@@ -53,21 +60,27 @@ class Runtime:
         Raises:
             ModelError: the server failed.
         """
-        self._asked(model, messages, source)
-        return self._replied(await model.achat(messages, **request), source)
+        asked = self._asked(model, messages, source)
+        return self._replied(await model.achat(messages, **request), source, asked)
 
-    def _asked(self, model: ChatModel, messages: Any, source: str) -> None:
-        from toolkit.messages import as_messages
+    def _asked(self, model: ChatModel, messages: Any, source: str) -> tuple[ChatMessage, ...]:
+        asked = tuple(as_messages(messages))
+        self.trace.record("model_call", source, model=model.name, messages=asked, number=source)
+        return asked
 
-        self.trace.record("model_call", source, model=model.name, messages=tuple(as_messages(messages)), number=source)
-
-    def _replied(self, reply: Reply, source: str) -> Reply:
+    def _replied(self, reply: Reply, source: str, asked: Sequence[ChatMessage]) -> Reply:
         self.trace.record("model_reply", source, reply=reply, number=source)
-        self.count(reply)
+        self.count(reply, asked)
         if reply.fault is not None:
             raise ModelError(f"Model {reply.model!r} failed: {reply.fault.kind}: {reply.fault.message}", reply.fault)
         return reply
 
-    def count(self, reply: Reply) -> None:
-        """Add a reply's tokens to those used."""
+    def count(self, reply: Reply, asked: Sequence[ChatMessage]) -> None:
+        """Add a request's and its reply's tokens to those used."""
+        if self.estimates:
+            if reply.prompt_tokens is None:
+                self.tokens += estimate(asked)
+            if reply.completion_tokens is None:
+                said = reply.text + (reply.thinking or "")
+                self.tokens += estimate([ChatMessage.from_assistant(said, tool_calls=reply.tool_calls)])
         self.tokens += (reply.prompt_tokens or 0) + (reply.completion_tokens or 0)

@@ -81,7 +81,11 @@ class ChatBox:
             self.state.value, self.field.value = "", ""
         except ToolkitError as error:
             self.state.value = str(error)
+        except Exception as error:  # in a widget nobody else would show it
+            self.state.value = f"{type(error).__name__}: {error}"
         finally:
+            if self.state.value == "thinking …":
+                self.state.value = "stopped"
             self.send.disabled = False
             self.log.value = conversation_html(self.agent.turns)
 

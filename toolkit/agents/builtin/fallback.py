@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.agents.middleware import AgentMiddleware
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, LimitError
 from toolkit.models.base import ChatModel
 
 
@@ -45,6 +45,8 @@ class ModelFallback(AgentMiddleware):
         for number in range(-1, len(self.models)):
             try:
                 return handler(request if number < 0 else request.override(model=self._model(number)))
+            except LimitError:  # the run's own end, not a model's failure
+                raise
             except Exception:
                 if number == len(self.models) - 1:
                     raise
@@ -55,6 +57,8 @@ class ModelFallback(AgentMiddleware):
         for number in range(-1, len(self.models)):
             try:
                 return await handler(request if number < 0 else request.override(model=self._model(number)))
+            except LimitError:  # the run's own end, not a model's failure
+                raise
             except Exception:
                 if number == len(self.models) - 1:
                     raise

@@ -51,18 +51,20 @@ class FewShot(AgentMiddleware):
         self.k, self.similarity = k, similarity or shared_words
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Put the examples in front."""
+        """Put the examples in front, behind system messages."""
         return handler(self._shown(request))
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Put the examples in front."""
+        """Put the examples in front, behind system messages."""
         return await handler(self._shown(request))
 
     def _shown(self, request: Any) -> Any:
         chosen = self._choose(_question(request.messages), {tool.name for tool in request.tools})
         # the nearest stands last, next to the question
         examples = [message for example in reversed(chosen) for message in example]
-        return request.override(messages=(*examples, *request.messages))
+        said = request.messages
+        start = next((n for n, message in enumerate(said) if not message.is_from(ChatRole.SYSTEM)), len(said))
+        return request.override(messages=(*said[:start], *examples, *said[start:]))
 
     def _choose(self, question: str, offered: set[str]) -> Sequence[Example]:
         fitting = [e for e in self.examples if {c.tool_name for m in e for c in m.tool_calls} <= offered]

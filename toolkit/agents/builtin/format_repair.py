@@ -58,6 +58,8 @@ class FormatRepair(AgentMiddleware):
 
 def _repair(request: Any, response: ModelResponse) -> Any:
     """Return the request that asks again, or None where nothing is wrong."""
+    if not response.result:
+        return None
     message = response.result[0]
     invalid = message.meta.get("invalid_calls")
     if not invalid or message.tool_calls:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, LimitError
 from toolkit.messages import ChatMessage
 
 Errors = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
@@ -74,7 +74,8 @@ class ModelRetry(AgentMiddleware):
     Args:
         max_retries: further tries after the first.
         retry_on: exception types, or a function of the exception.
-        on_failure: "continue" ends the run with a message that says what failed; "error" raises.
+        on_failure: "continue" ends the run with a message that says what failed; "error" raises. A `LimitError`
+            always goes on.
         backoff: further fields of `Backoff`.
     """
 
@@ -119,10 +120,12 @@ class ModelRetry(AgentMiddleware):
             await asyncio.sleep(wait)
 
     def _wait(self, error: BaseException, waits: Iterator[float]) -> float | None:
+        if isinstance(error, LimitError):  # the run's own end, not the server's failure
+            return None
         return next(waits, None) if _matches(error, self.retry_on) else None
 
     def _give_up(self, error: Exception, tries: int) -> ChatMessage:
-        if self.on_failure == "error":
+        if self.on_failure == "error" or isinstance(error, LimitError):
             raise error
         if callable(self.on_failure):
             return ChatMessage.from_assistant(self.on_failure(error))
