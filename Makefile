@@ -20,7 +20,7 @@ test: .venv/.test
 	$(BIN)/mypy
 	-$(BIN)/python -m toolkit models --fetch embedded/smollm2-135m
 	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg -p no:cacheprovider -q notebooks/tutorials
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lab: .venv/.demo
 	$(BIN)/jupyter lab notebooks

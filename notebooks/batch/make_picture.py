@@ -14,7 +14,7 @@ START, END = "<!-- demo table: notebooks/batch/make_picture.py -->", "<!-- end o
 
 
 def demo_result() -> tk.Result:
-    """Replay the demo: 28 cases, four recipes, the embedded model."""
+    """Replay the demo: 24 cases, four recipes, the embedded model."""
     store = tk.Store(ROOT / "data" / "recordings" / "evaluate.jsonl")
     cases = tk.load_cases("all", "demo")
     return tk.evaluate(HERE / "recipes", cases, store=store, mode="replay", progress=False)

@@ -71,7 +71,7 @@ def test_what_cannot_work_is_refused_at_construction(options, words):
         {"outputs_to_state": {"k": {}}},
         {"outputs_to_string": {"A": {"source": "a", "handler": shout}}},
     ],
-    ids=str,
+    ids=["repo to a", "repo to b", "whole result", "handler"],
 )
 def test_what_can_work_is_taken(options):
     assert make(**options)
