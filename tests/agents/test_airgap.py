@@ -408,6 +408,26 @@ def test_a_failing_server_is_an_error_with_the_run_so_far():
     assert len(caught.value.partial.calls) == 1
 
 
+async def _gather(chunks):
+    return [chunk async for chunk in chunks]
+
+
+RUNS = {
+    "invoke": lambda bound: bound.invoke("go"),
+    "ainvoke": lambda bound: asyncio.run(bound.ainvoke("go")),
+    "stream": lambda bound: list(bound.stream("go")),
+    "astream": lambda bound: asyncio.run(_gather(bound.astream("go"))),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_whatever_a_model_raises_holds_the_run_so_far(run):
+    with pytest.raises(ConnectionError, match="reset") as caught:
+        run(chat([CALL, ConnectionError("reset")]))
+    assert [result.result for result in caught.value.partial.results] == ["hi"]
+    assert len(caught.value.partial.replies) == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

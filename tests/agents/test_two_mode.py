@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -411,3 +412,28 @@ def test_the_five_actions(action, given, check):
     line = json.dumps({"action": action, "action_input": given})
     turn = agent([line, "ok"], Marketplace().actions()).respond("x")
     assert check(turn.context), turn
+
+
+@pytest.mark.parametrize("how", ["respond", "arespond"])
+def test_whatever_a_model_raises_holds_the_turn_so_far(how):
+    def look(query: str) -> list:
+        """Look for goods."""
+        return ["red 1"]
+
+    wanted = '{"action": "look", "action_input": {"query": "red"}}'
+    agent = tk.TwoModeAgent(tk.ScriptedModel([wanted, ConnectionError("reset")]), [look])
+    with pytest.raises(ConnectionError, match="reset") as caught:
+        asyncio.run(agent.arespond("red?")) if how == "arespond" else agent.respond("red?")
+    assert caught.value.partial.context == ["red 1"]
+    assert [action.name for action in caught.value.partial.actions] == ["look"]
+    assert agent.turns == []
+
+
+def test_a_long_history_is_fitted_in_linear_time():
+    turns = [TwoModeTurn("q" * 20, "a" * 20, context=["x" * 50]) for _ in range(4000)]
+    start = time.perf_counter()
+    shown = shown_turns(turns, "all", 2000)
+    assert time.perf_counter() - start < 2
+    assert 1 < len(shown) < 200
+    assert sum(turn.tokens for turn in shown) <= 2000
+    assert shown[-1].context is not None

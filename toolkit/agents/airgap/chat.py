@@ -23,6 +23,7 @@ from toolkit.agents.airgap.rounds import Ask, Rounds, Run, Steps
 from toolkit.agents.airgap.stream import Shown
 from toolkit.agents.airgap.tools import with_tools
 from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_model, as_spoken, link_results
+from toolkit.agents.partial import telling
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel, Options
@@ -128,7 +129,8 @@ class AirgapChat:
 
         Raises:
             ConfigError: something in it is no message, or an option has an unusable value.
-            ModelError: the model or its server failed; `partial` on it holds the run so far.
+            ModelError: the model or its server failed; `partial` on it, as on whatever the model raises, holds the run
+                so far.
         """
         spoken, options = as_spoken(messages), self._options(stop, kwargs)
         if self.mode == "compat":
@@ -139,7 +141,8 @@ class AirgapChat:
                 step = steps.send(answer)
             except StopIteration as end:
                 return _reply(end)
-            answer = self.model.chat(step.messages, options=options) if isinstance(step, Ask) else self.run(step)
+            with telling(steps):
+                answer = self.model.chat(step.messages, options=options) if isinstance(step, Ask) else self.run(step)
 
     async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Answer a conversation without blocking the event loop; see `invoke`.
@@ -155,9 +158,10 @@ class AirgapChat:
                 step = steps.send(answer)
             except StopIteration as end:
                 return _reply(end)
-            answer = await (
-                self.model.achat(step.messages, options=options) if isinstance(step, Ask) else self.arun(step)
-            )
+            with telling(steps):
+                answer = await (
+                    self.model.achat(step.messages, options=options) if isinstance(step, Ask) else self.arun(step)
+                )
 
     def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Yield the words for the user as they are written, the result of each call, and at the end the reply.
@@ -180,10 +184,11 @@ class AirgapChat:
                 answer = self.run(step)
                 yield AirgapChunk(result=answer)
                 continue
-            for piece in self.model.stream(step.messages, options=options):
-                answer = piece.reply or answer
-                if text := shown.take(piece):
-                    yield AirgapChunk(text)
+            with telling(steps):
+                for piece in self.model.stream(step.messages, options=options):
+                    answer = piece.reply or answer
+                    if text := shown.take(piece):
+                        yield AirgapChunk(text)
 
     async def astream(
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
@@ -205,10 +210,11 @@ class AirgapChat:
                 answer = await self.arun(step)
                 yield AirgapChunk(result=answer)
                 continue
-            async for piece in self.model.astream(step.messages, options=options):
-                answer = piece.reply or answer
-                if text := shown.take(piece):
-                    yield AirgapChunk(text)
+            with telling(steps):
+                async for piece in self.model.astream(step.messages, options=options):
+                    answer = piece.reply or answer
+                    if text := shown.take(piece):
+                        yield AirgapChunk(text)
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from toolkit.agents.airgap import blocks
 from toolkit.agents.airgap.reply import AirgapReply
+from toolkit.agents.partial import keep_partial
 from toolkit.errors import ModelError, did_you_mean
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
@@ -65,9 +66,16 @@ class Rounds:
         """Yield what is to be asked and run, receive the answers, and return the reply.
 
         Raises:
-            ModelError: a request failed; its attribute `partial` holds the run so far.
+            ModelError: a request failed; its attribute `partial` holds the run so far, as on anything thrown in here.
         """
         run = _Progress(self, list(history))
+        try:
+            return (yield from self._rounds(run))
+        except Exception as error:
+            keep_partial(error, lambda: run.reply("fault"))
+            raise
+
+    def _rounds(self, run: _Progress) -> Steps:
         for number in range(self.max_rounds + 1 if self.tools else 1):
             last = number == self.max_rounds
             found = run.read((yield Ask(run.prompt(last))))
@@ -103,9 +111,7 @@ class _Progress:
         """Read a reply and put it into the history."""
         self.replies.append(reply)
         if reply.fault is not None:
-            error = ModelError(f"The model failed on request {len(self.replies)}: {reply.fault.message}", reply.fault)
-            error.partial = self.reply("fault")  # type: ignore[attr-defined] # what was done so far is not lost
-            raise error
+            raise ModelError(f"The model failed on request {len(self.replies)}: {reply.fault.message}", reply.fault)
         found = self.rounds.protocol.extract(
             reply.text, self.rounds.tools, reply.finish_reason, native_calls=reply.tool_calls
         )

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from toolkit import templates
 from toolkit.agents.foreign import as_model
+from toolkit.agents.partial import keep_partial
 from toolkit.agents.two_mode import faithful
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
 from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
@@ -124,7 +125,8 @@ class TwoModeAgent:
         """Answer one message; the turn's `text` is the answer, the rest says how it came about.
 
         Raises:
-            ModelError: the model failed in chat mode; `partial` on it holds the turn so far.
+            ModelError: the model failed in chat mode; `partial` on it, as on whatever the model raises, holds the turn
+                so far.
         """
         turn = self._driver.run(self._steps(message))
         self.turns.append(turn)
@@ -149,26 +151,28 @@ class TwoModeAgent:
     def _converse(self, message: str) -> Steps:
         """Yield the steps of one turn and return its record."""
         shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
-        asked, wanted = yield from self._tool_mode(message, shown)
-        runs = []
-        for action in wanted.actions:
-            data, error = yield Act(action.name, action.input)
-            runs.append(ActionRun(action.name, action.input, data, error, action.repairs))
-        turn = _settled(message, asked, wanted, runs)
-        prompt = self.chat_text(message, turn, shown)
-        reply: Reply = yield Complete("chat", prompt, self.stop, self.max_tokens)
-        turn = turn.replace(text=cut_at_stop(reply.text, self.stop).strip(), chat_call=ModeCall(prompt, reply))
-        if reply.fault is not None:
-            error = ModelError(f"The model failed in chat mode: {reply.fault.message}", reply.fault)
-            error.partial = turn  # type: ignore[attr-defined] # what was done so far is not lost
-            raise error
-        return turn
-
-    def _tool_mode(self, message: str, shown: Sequence[ShownTurn]) -> Any:
-        """Ask in tool mode, again where a repair is due; return the requests and what is wanted."""
-        if self.gate is not None and not self.gate(message):
-            return [], Wanted((), "gate", "The gate said that no action is needed.")
         asked: list[ModeCall] = []
+        runs: list[ActionRun] = []
+        wanted, spoken = Wanted((), "model_failed", "The model failed in tool mode."), {}
+        try:
+            wanted = yield from self._tool_mode(message, shown, asked)
+            for action in wanted.actions:
+                data, failed = yield Act(action.name, action.input)
+                runs.append(ActionRun(action.name, action.input, data, failed, action.repairs))
+            prompt = self.chat_text(message, _settled(message, asked, wanted, runs), shown)
+            reply: Reply = yield Complete("chat", prompt, self.stop, self.max_tokens)
+            spoken = {"text": cut_at_stop(reply.text, self.stop).strip(), "chat_call": ModeCall(prompt, reply)}
+            if reply.fault is not None:
+                raise ModelError(f"The model failed in chat mode: {reply.fault.message}", reply.fault)
+        except Exception as error:
+            keep_partial(error, lambda: _settled(message, asked, wanted, runs).replace(**spoken))
+            raise
+        return _settled(message, asked, wanted, runs).replace(**spoken)
+
+    def _tool_mode(self, message: str, shown: Sequence[ShownTurn], asked: list[ModeCall]) -> Any:
+        """Ask in tool mode, again where a repair is due; note the requests and return what is wanted."""
+        if self.gate is not None and not self.gate(message):
+            return Wanted((), "gate", "The gate said that no action is needed.")
         problem = ""
         schema = reply_schema(self.actions.values(), self.several) if self.constrained else None
         for _ in range(self.repairs + 1):
@@ -179,7 +183,7 @@ class TwoModeAgent:
             problem = wanted.detail
             if not wanted.mendable:
                 break
-        return asked, wanted
+        return wanted
 
     def _read(self, reply: Reply) -> Wanted:
         if reply.fault is not None:

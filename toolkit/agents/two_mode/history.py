@@ -61,17 +61,24 @@ def shown_turns(turns: Sequence[TwoModeTurn], contexts: Contexts = "all", budget
     """
     with_context = [place for place, turn in enumerate(turns) if turn.context is not None]
     keep = {"all": with_context, "last": with_context[-1:], "none": []}[contexts]
+    kept = set(keep)
     shown = [
-        ShownTurn(turn.message, turn.text, _reply(turn), turn.context if place in keep else None)
+        ShownTurn(turn.message, turn.text, _reply(turn), turn.context if place in kept else None)
         for place, turn in enumerate(turns)
     ]
+    sizes = [turn.tokens for turn in shown]
+    total = sum(sizes)
     for place in keep[:-1]:
-        if sum(turn.tokens for turn in shown) <= budget:
+        if total <= budget:
             return shown
         shown[place] = replace(shown[place], context=None)
-    while len(shown) > 1 and sum(turn.tokens for turn in shown) > budget:
-        shown.pop(0)
-    return shown
+        total += shown[place].tokens - sizes[place]
+        sizes[place] = shown[place].tokens
+    first = 0
+    while first < len(shown) - 1 and total > budget:
+        total -= sizes[first]
+        first += 1
+    return shown[first:]
 
 
 def _reply(turn: TwoModeTurn) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolkit.agents.bridge import without_stop
+from toolkit.agents.partial import telling
 from toolkit.agents.two_mode.actions import Runner
 from toolkit.agents.two_mode.turn import TwoModeTurn
 from toolkit.errors import ConfigError
@@ -121,7 +123,8 @@ class Driver:
             except StopIteration as end:
                 turn: TwoModeTurn = end.value
                 return turn
-            answer = self._answer(step)
+            with telling(steps):
+                answer = self._answer(step)
 
     async def arun(self, steps: Steps) -> TwoModeTurn:
         """Run a turn to its end without blocking the event loop."""
@@ -132,10 +135,11 @@ class Driver:
             except StopIteration as end:
                 turn: TwoModeTurn = end.value
                 return turn
-            if isinstance(step, Act) and self.runner is not None:
-                answer = await self.runner.arun(step.name, step.value)
-            else:
-                answer = await asyncio.to_thread(self._answer, step)
+            with telling(steps):
+                if isinstance(step, Act) and self.runner is not None:
+                    answer = await self.runner.arun(step.name, step.value)
+                else:
+                    answer = await asyncio.to_thread(without_stop(self._answer), step)
 
     def _answer(self, step: Complete | Act | Dispatch) -> Any:
         if isinstance(step, Complete):
