@@ -51,7 +51,7 @@ def read_body(spec: OpenAPISpec, request_body: Any, base: str) -> tuple[Body | N
     required = node.get("required") is True
     kind = str(media_type).partition(";")[0].strip().lower()
     schema = media.get("schema", {})
-    flat = _flat_properties(spec, schema, base) if _has_fields(kind) else None
+    flat = _FlatReader(spec).read(schema, base) if _has_fields(kind) else None
     if flat is None:
         whole = schema if is_json(kind) or _has_fields(kind) else {"type": "string"}
         return Body(kind, True, required), {"body": ((whole, base), required)}
@@ -84,24 +84,48 @@ def _encoding(media: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
     return {name: (str(item["style"]), bool(item.get("explode", True))) for name, item in styles.items()}
 
 
-def _flat_properties(spec: OpenAPISpec, schema: Any, base: str, depth: int = 0) -> Fields | None:
-    """Return the properties of an object body; None where it is no plain object and must be given whole."""
-    node, there, _ = spec.follow(schema, base)
-    if not isinstance(node, Mapping) or _TELLS_APART & set(node) or node.get("nullable") is True or depth > 20:
-        return None
-    if node.get("type", "object") != "object" or not (node.get("properties") or node.get("allOf")):
-        return None
-    fields: Fields = {}
-    needs = _names(node.get("required"))
-    for part in node.get("allOf") or ():
-        inner = _flat_properties(spec, part, there, depth + 1)
-        if inner is None and not _only_requires(part):
-            return None
-        fields |= inner or {}
-        needs |= _names(part.get("required"))
-    own = node.get("properties") or {}
-    fields |= {str(name): ((item, there), False) for name, item in own.items() if not _is_read_only(spec, item, there)}
-    return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
+class _FlatReader:
+    """Read the properties of object bodies, each schema once: eight parts that name eight parts soon are millions."""
+
+    def __init__(self, spec: OpenAPISpec) -> None:
+        self._spec = spec
+        self._known: dict[tuple[int, str], Fields | None] = {}  # (identity of a node, its document) -> its properties
+
+    def read(self, schema: Any, base: str, depth: int = 0) -> Fields | None:
+        """Return the properties of an object body; None where it is no plain object and must be given whole."""
+        node, there, _ = self._spec.follow(schema, base)
+        key = id(node), there
+        if key not in self._known:
+            self._known[key] = None  # what a schema that holds itself finds inside
+            self._known[key] = self._read(node, there, depth) if _is_plain_object(node) and depth <= 20 else None
+        return self._known[key]
+
+    def _read(self, node: Mapping[str, Any], base: str, depth: int) -> Fields | None:
+        fields: Fields = {}
+        needs = _names(node.get("required"))
+        for part in _list(node.get("allOf")):
+            inner = self.read(part, base, depth + 1)
+            if inner is None and not _only_requires(part):
+                return None
+            fields |= inner or {}
+            needs |= _names(part.get("required"))
+        own = _mapping(node.get("properties")).items()
+        fields |= {str(name): ((item, base), False) for name, item in own if not _is_read_only(self._spec, item, base)}
+        return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
+
+
+def _is_plain_object(node: Any) -> bool:
+    if not isinstance(node, Mapping) or _TELLS_APART & set(node) or node.get("nullable") is True:
+        return False
+    return node.get("type", "object") == "object" and bool(_mapping(node.get("properties")) or _list(node.get("allOf")))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _names(value: Any) -> set[str]:

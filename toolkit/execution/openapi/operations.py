@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, closest
+from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.body import Body, Node, read_body
 from toolkit.execution.openapi.schema import write_schemas
 from toolkit.execution.openapi.spec import OpenAPISpec
@@ -194,9 +195,10 @@ def _written(draft: _Draft) -> Operation:
 def _operation(
     draft: _Draft, arguments: tuple[Parameter, ...], body: Body | None, parameters: dict[str, Any]
 ) -> Operation:
-    node, document = draft.node, draft.spec.document
-    security = node.get("security", document.get("security")) or []
-    servers = node.get("servers") or draft.item.get("servers") or document.get("servers") or [{"url": "/"}]
+    document = draft.spec.document
+    security = _listed(draft.node if "security" in draft.node else document, "security")
+    owners = (draft.node, draft.item, document)
+    servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
     return Operation(
         id=draft.id,
         name=draft.name,
@@ -209,6 +211,18 @@ def _operation(
         servers=tuple(item for item in servers if isinstance(item, Mapping)),
         security=tuple(item for item in security if isinstance(item, Mapping)),
     )
+
+
+def _listed(owner: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a list of the document, empty where it has none.
+
+    Raises:
+        ConfigError: something else stands in its place.
+    """
+    found = owner.get(key)
+    if found and not isinstance(found, list):
+        raise ConfigError(f"{key!r} must be a list, not {shown(found)}.")
+    return found or []
 
 
 def _description(draft: _Draft) -> str:
@@ -224,7 +238,7 @@ def _parameters(draft: _Draft) -> Iterator[tuple[Parameter, Node, str]]:
     """Yield each parameter with its schema and its text; the operation's own replace the path's."""
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
     for owner in (draft.item, draft.node):
-        for node in owner.get("parameters") or ():
+        for node in _listed(owner, "parameters"):
             item, base, _ = draft.spec.follow(node, draft.base)
             if isinstance(item, Mapping) and isinstance(item.get("name"), str) and _is_offered(item, draft.path):
                 found[item["name"], item["in"]] = item, base

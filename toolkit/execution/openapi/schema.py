@@ -8,6 +8,7 @@ Not here: which schemas an operation has (`operations`).
 
 from __future__ import annotations
 
+import collections
 import functools
 import re
 from collections.abc import Mapping
@@ -55,6 +56,8 @@ class SchemaWriter:
         self._spec = spec
         self._keep = keep_references
         self._names: dict[str, str] = {}  # address of a schema -> name in $defs
+        self._taken: dict[str, int] = {}  # name in $defs -> the last number given to its stem
+        self._missing: collections.deque[tuple[str, str]] = collections.deque()  # (address, name) still to be written
         self._open: list[str] = []  # addresses being written out
         self._nodes = 0
         self.definitions: dict[str, Any] = {}
@@ -62,9 +65,9 @@ class SchemaWriter:
     def write(self, node: Any, base: str) -> Any:
         """Write the schema `node` of the document at `base`, and the definitions it needs."""
         written = self._write(node, base)
-        while missing := [(uri, name) for uri, name in self._names.items() if name not in self.definitions]:
-            for address, name in missing:
-                self.definitions[name] = self._target({"$ref": address}, base, address)
+        while self._missing:
+            address, name = self._missing.popleft()
+            self.definitions[name] = self._target({"$ref": address}, base, address)
         return written
 
     def _write(self, node: Any, base: str) -> Any:
@@ -82,6 +85,7 @@ class SchemaWriter:
     def _refer(self, node: Mapping[str, Any], base: str, address: str) -> Any:
         if address not in self._names and (self._keep or address in self._open):
             self._names[address] = self._name(address)
+            self._missing.append((address, self._names[address]))
         if address in self._names:
             return {"$ref": f"#/$defs/{self._names[address]}"}
         return self._target(node, base, address)
@@ -105,9 +109,11 @@ class SchemaWriter:
 
     def _name(self, address: str) -> str:
         stem = re.sub(r"[^A-Za-z0-9_]+", "_", address.rpartition("/")[2]).strip("_") or "Schema"
-        name, count = stem, 2
-        while name in self._names.values():
-            name, count = f"{stem}_{count}", count + 1
+        name = stem
+        while name in self._taken:  # counted on, since all names in another script have the same stem
+            self._taken[stem] += 1
+            name = f"{stem}_{self._taken[stem]}"
+        self._taken[name] = 1
         return name
 
     def _convert(self, node: Mapping[str, Any], base: str) -> Schema:
@@ -156,9 +162,11 @@ def write_schemas(spec: OpenAPISpec, nodes: Mapping[str, tuple[Any, str]], owner
         writer = SchemaWriter(spec, keep)
         try:
             return {name: writer.write(node, base) for name, (node, base) in nodes.items()}, writer.definitions
-        except _TooLarge:
+        except (_TooLarge, RecursionError):
             continue
-    raise ConfigError(f"The schema of {owner!r} has more than {_MAX_NODES} nodes. Leave it out of allowed_operations.")
+    raise ConfigError(
+        f"The schema of {owner!r} has more than {_MAX_NODES} nodes, or is too deep. Leave it out of allowed_operations."
+    )
 
 
 def _annotations(node: Mapping[str, Any]) -> Schema:
