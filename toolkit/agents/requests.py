@@ -8,11 +8,12 @@ Not here: the hooks that take them (`toolkit.agents.middleware`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Self
 
-from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
+from toolkit.agents.copies import copied
+from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.tools import Tool
 
 _set = object.__setattr__
@@ -170,25 +171,6 @@ class ExtendedModelResponse:
 
     model_response: ModelResponse
     command: Command | None = None
-
-
-def copied(value: Any) -> Any:
-    """Return a copy of JSON data that can be edited; other objects in it stay the same."""
-    if type(value) is dict:
-        return {key: copied(item) for key, item in value.items()}
-    if type(value) is list:
-        return [copied(item) for item in value]
-    return value
-
-
-def handed_out(message: ChatMessage) -> ChatMessage:
-    """Return a copy of a message for a hook: an edit in place of its meta or its calls' arguments stays in the copy."""
-    content = message._content
-    if message._role is ChatRole.ASSISTANT and any(isinstance(part, ToolCall) for part in content):
-        content = tuple(
-            replace(part, arguments=copied(part.arguments)) if isinstance(part, ToolCall) else part for part in content
-        )
-    return ChatMessage(message._role, content, message._name, copied(message._meta))
 
 
 class RequestedCall(ToolCall):

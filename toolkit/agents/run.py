@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.agents import arms
 from toolkit.agents.plan import Chains, Hook, Plan
-from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest, handed_out
+from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
@@ -173,7 +173,7 @@ class Run:
         setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
         return ModelRequest(
             model=setup.model,
-            messages=tuple(map(handed_out, self.state.messages) if wrapped else self.state.messages),
+            messages=tuple(self.state.copies.of(self.state.messages) if wrapped else self.state.messages),
             system_message=setup.system_message,
             tool_choice=self.own_choice(),
             tools=setup.plan.tools if not setup.plan.conditional_tools else self._tools_now(),
@@ -217,7 +217,7 @@ class Run:
             "model_call",
             model=getattr(request.model, "name", str(request.model)),
             # a wrapper still holds those of its request
-            messages=tuple(map(handed_out, question.messages)) if self.chains.wrap_model_call else question.messages,
+            messages=self.state.copies.kept(question.messages) if self.chains.wrap_model_call else question.messages,
             tools=tuple(self.offered) if not extra else tuple(tool.name for tool in question.offered),
             tool_choice=request.tool_choice,
             arm=self.setup.arms.arm,

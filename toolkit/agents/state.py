@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, Required
 
-from toolkit.agents.requests import handed_out
+from toolkit.agents.copies import Copies
 from toolkit.errors import ConfigError, UpdateError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
@@ -103,12 +103,13 @@ def _field(hint: Any, default: Any) -> StateField:
 class RunState:
     """Hold and merge the state of one run."""
 
-    __slots__ = ("_ids", "_prefix", "_stamped", "any_invalid", "fields", "messages", "values")
+    __slots__ = ("_ids", "_prefix", "_stamped", "any_invalid", "copies", "fields", "messages", "values")
 
     def __init__(self, fields: Mapping[str, StateField]) -> None:
         self.fields = fields
         self.messages: list[ChatMessage] = []
         self.values: dict[str, Any] = {}
+        self.copies = Copies()
         self._ids: set[str] = set()
         self._prefix = os.urandom(5).hex()
         self._stamped = 0
@@ -131,7 +132,7 @@ class RunState:
     def view(self) -> dict[str, Any]:
         """Return a copy for hooks; editing it changes nothing here."""
         seen = {k: copy.copy(v) if isinstance(v, (list, dict, set)) else v for k, v in self.values.items()}
-        seen["messages"] = list(map(handed_out, self.messages))
+        seen["messages"] = self.copies.of(self.messages)
         return seen
 
     def output(self) -> dict[str, Any]:
