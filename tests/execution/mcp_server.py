@@ -6,6 +6,7 @@ import sys
 import time
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
 server = MCPServer("tests")
@@ -47,6 +48,31 @@ def crash() -> str:
 def environment(name: str) -> str:
     """Tell an environment variable."""
     return os.environ.get(name, "")
+
+
+@server.tool()
+def environment_length(name: str) -> int:
+    """Tell how long an environment variable is."""
+    return len(os.environ.get(name, ""))
+
+
+@server.tool()
+def fail_with_environment(name: str) -> str:
+    """Fail, and tell an environment variable."""
+    raise ToolError(f"bad value {os.environ[name]}")
+
+
+@server.tool()
+def environment_data(name: str) -> dict[str, list[str]]:
+    """Tell an environment variable as data."""
+    return {"values": [os.environ[name], "x"]}
+
+
+@server.tool()
+async def stall(seconds: float) -> str:
+    """Keep the whole server busy."""
+    time.sleep(seconds)
+    return "done"
 
 
 @server.tool()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
+from toolkit.execution.mcp import mcp_toolset
 from toolkit.execution.secrets import Secret
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.tools import Tool, Toolset
@@ -93,6 +95,39 @@ def test_time_limit() -> None:
         assert time.monotonic() - start < 2
 
 
+def test_a_stalled_server_is_named_and_can_be_reopened() -> None:
+    with Toolset.from_mcp(SERVER, timeout_s=20) as found:
+        found.session.timeout_s = 0.3
+        with pytest.raises(ToolTimeoutError, match=r"'stall' did not finish within 0\.3 s\.$"):
+            found["stall"](seconds=30)
+        for _ in range(2):
+            with pytest.raises(ToolTimeoutError, match=r"nothing since its 'stall' ran out of time.*reopen\(\)"):
+                found["add"](a=1)
+        found.session.timeout_s = 20
+        found.reopen()
+        assert found["add"](a=1) == "2"
+
+
+def test_a_session_goes_on_once_the_server_answers_again() -> None:
+    with Toolset.from_mcp(SERVER, timeout_s=20) as found:
+        found["add"](a=1)
+        found.session.timeout_s = 0.3
+        with pytest.raises(ToolTimeoutError):
+            found["stall"](seconds=1)
+        found.session.timeout_s = 20
+        assert found["add"](a=1) == "2"
+        found.session.timeout_s = 0.3
+        with pytest.raises(ToolTimeoutError, match=r"0\.3 s\.$"):
+            found["stall"](seconds=1)
+
+
+@pytest.mark.parametrize("given", [None, 0, float("inf")], ids=repr)
+def test_every_session_has_a_finite_limit(given: Any) -> None:
+    assert 0 < inspect.signature(mcp_toolset).parameters["timeout_s"].default < 120
+    with pytest.raises(ConfigError, match="finite number of seconds"):
+        Toolset.from_mcp(SERVER, timeout_s=given)
+
+
 def test_crash_is_a_clear_error() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=20) as found:
         for name, arguments in (("crash", {}), ("add", {"a": 1})):
@@ -131,7 +166,16 @@ def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TOOLKIT_TEST_KEY", "s3cret-value")
     secret = Secret.from_env_var("TOOLKIT_TEST_KEY")
     with Toolset.from_mcp(SERVER, env={"API_KEY": secret}) as found:
-        assert found["environment"](name="API_KEY") == "s3cret-value"
+        assert found["environment_length"](name="API_KEY") == str(len("s3cret-value"))
+        assert found["environment"](name="API_KEY") == "[hidden]"
+        assert found["environment_data"](name="API_KEY") == {"values": ["[hidden]", "x"]}
+        with pytest.raises(ToolInvocationError, match=r"bad value \[hidden\]") as caught:
+            found["fail_with_environment"](name="API_KEY")
+        assert caught.value.__context__ is None
+        result = ToolInvoker(found, raise_on_failure=False).invoke(
+            ToolCall("fail_with_environment", {"name": "API_KEY"})
+        )
+        assert (result.error, "s3cret" in repr(result) + str(result.traceback)) == (True, False)
         assert found["environment"](name="TOOLKIT_TEST_KEY") == ""
         assert "s3cret" not in repr(found) + repr(found.session.target)
     code = "import os, sys; sys.exit('bad key ' + os.environ['API_KEY'])"

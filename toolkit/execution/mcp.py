@@ -12,7 +12,6 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
-import json
 import tempfile
 import threading
 import weakref
@@ -22,12 +21,14 @@ from typing import Any, Self
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution._extras import load_extra
-from toolkit.execution.secrets import Secret, as_secret, hide
+from toolkit.execution.mcp_results import read_result, reason_of
+from toolkit.execution.secrets import Secret, as_secret, hide, hide_all
 from toolkit.tools import Effect, Tool, Toolset
 
 _MAX_PAGES = 100
 _GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
 _STDERR_TAIL = 400  # characters of a dead server's last words
+_REOPEN = "Start it anew with reopen() on its toolset."
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,24 @@ class McpSession:
         timeout_s: seconds for connecting, and for each call.
 
     Raises:
+        ConfigError: `timeout_s` is no finite number above 0.
         UserError: the server cannot be started or reached, or does not answer in time.
     """
 
     def __init__(self, target: McpTarget, timeout_s: float = 60.0) -> None:
+        from toolkit.execution.openapi.http import check_limit
+
         load_extra("mcp", "mcp")
+        check_limit(timeout_s)
         self.target = target
         self.timeout_s = timeout_s
+        self._open()
+
+    def _open(self) -> None:
         self.listed: list[Any] = []
-        self._secrets: list[str] = []
+        self._secrets: list[str] = []  # every value that was handed over, kept out of errors
+        self._sealed: list[str] = []  # those of Secrets, kept out of results too
+        self._late: str | None = None  # the call that ran out of time, while nothing was answered since
         self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -92,19 +102,30 @@ class McpSession:
             ToolInvocationError: the tool reported an error, or the server is gone.
         """
         if self._loop is None or not self._thread.is_alive():
-            raise ToolInvocationError(f"MCP server {self.target.label} is gone.{self._last_words()} Connect again.")
+            raise ToolInvocationError(f"MCP server {self.target.label} is gone.{self._last_words()} {_REOPEN}")
         work = asyncio.run_coroutine_threadsafe(self._call(name, arguments), self._loop)
         failure: ToolInvocationError
         try:
-            return _result(name, work.result(self.timeout_s + _GRACE_S))
-        except ToolInvocationError:
-            raise
+            answer = work.result(self.timeout_s + _GRACE_S)
+            self._late = None
+            return hide_all(read_result(name, answer), self._sealed)
+        except ToolInvocationError as error:
+            failure = type(error)(hide(str(error), self._secrets))
         except (TimeoutError, concurrent.futures.TimeoutError):
             work.cancel()
-            failure = ToolTimeoutError(f"MCP tool {name!r} did not finish within {self.timeout_s:g} s.")
+            failure = self._timeout(name)
         except (Exception, concurrent.futures.CancelledError) as error:  # any fault of client or server
             failure = self._failure(name, error)
-        raise failure
+        raise failure  # outside the handlers, so that nothing unhidden is chained to it
+
+    def reopen(self) -> None:
+        """Close the connection and open a new one, after a server hung or died; what the server held is lost.
+
+        Raises:
+            UserError: the server cannot be started or reached.
+        """
+        self.close()
+        self._open()
 
     def close(self) -> None:
         """End the connection, and the server where it was started by us. Twice is once."""
@@ -162,6 +183,8 @@ class McpSession:
             secret = as_secret(value) if isinstance(value, Secret) else None
             opened[name] = (secret.resolve_value() or "") if secret else str(value)
             self._secrets.append(opened[name])
+            if secret:
+                self._sealed.append(opened[name])
         return opened
 
     def _wait_until_ready(self) -> None:
@@ -171,13 +194,23 @@ class McpSession:
         except UserError:
             raise
         except BaseException as error:  # also what anyio groups
-            reason = _reason(error)
+            reason = reason_of(error)
         said = self._last_words()
         self.close()
         raise UserError(hide(f"MCP server {self.target.label} cannot be used: {reason}.{said}", self._secrets))
 
+    def _timeout(self, name: str) -> ToolTimeoutError:
+        """Say what ran out of time, and whether the server has been silent for longer: it works off calls in a row."""
+        before, self._late = self._late, self._late or name
+        if before is None:
+            return ToolTimeoutError(f"MCP tool {name!r} did not finish within {self.timeout_s:g} s.")
+        return ToolTimeoutError(
+            f"MCP tool {name!r} did not finish within {self.timeout_s:g} s; server {self.target.label} has answered "
+            f"nothing since its {before!r} ran out of time. Wait, or: {_REOPEN}"
+        )
+
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
-        reason = hide(_reason(error), self._secrets)
+        reason = hide(reason_of(error), self._secrets)
         if "closed" in reason.lower() or "Resource" in type(error).__name__:
             return ToolInvocationError(
                 f"MCP server {self.target.label} is gone; tool {name!r} gave no result.{self._last_words()}"
@@ -219,6 +252,10 @@ class McpToolset(Toolset):
         """End the connection, and the server where it was started by us."""
         self.session.close()
 
+    def reopen(self) -> None:
+        """Connect anew after a server hung or died; the tools stay as they are, what the server held is lost."""
+        self.session.reopen()
+
     def __enter__(self) -> Self:
         return self
 
@@ -244,7 +281,7 @@ def mcp_toolset(
         url: address of a running server (streamable HTTP).
         prefix: put before every name, where two servers have tools of one name.
         allowed_tools: names of the tools to take, without prefix; None takes all.
-        env: further environment variables for the command; values may be Secrets.
+        env: further environment variables for the command; values may be Secrets, which no result or error shows.
         cwd: folder to start the command in.
         headers: HTTP headers for the URL; values may be Secrets.
         timeout_s: seconds for connecting, and for each call.
@@ -333,52 +370,3 @@ async def _list_tools(client: Any) -> list[Any]:
         if not cursor:
             return found
     raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
-
-
-def _result(name: str, result: Any) -> Any:
-    """Return what a tool said: its text, or its structured content where the text is the same in JSON.
-
-    Raises:
-        ToolInvocationError: the tool reported an error.
-    """
-    text = "\n".join(filter(None, (_block(block) for block in result.content)))
-    if result.is_error:
-        raise ToolInvocationError(f"MCP tool {name!r} reported an error: {text or 'it gave no reason.'}")
-    structured = result.structured_content
-    if structured is None or (text and _says(text) != structured):
-        return text
-    return (
-        structured["result"]
-        if not text and isinstance(structured, dict) and set(structured) == {"result"}
-        else structured
-    )
-
-
-def _says(text: str) -> Any:
-    """Return the JSON that a text holds, or the text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _block(block: Any) -> str:
-    """Return one block of a result as text; what is no text is named with its type and size."""
-    if block.type == "text":
-        return str(block.text)
-    inner = getattr(block, "resource", None)
-    if inner is not None and hasattr(inner, "text"):
-        return str(inner.text)
-    kind = getattr(block, "mime_type", None) or getattr(inner, "mime_type", None) or "unknown type"
-    where = getattr(block, "uri", None) or getattr(inner, "uri", "")
-    size = len(getattr(block, "data", "") or getattr(inner, "blob", "") or "")
-    return f"[{block.type} {kind} {where or f'{size} base64 characters'}]"
-
-
-def _reason(error: BaseException) -> str:
-    """Return the innermost reason in words; anyio wraps errors in groups."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
-        return "it did not answer in time"
-    return f"{type(error).__name__}: {error}".rstrip(": .")

@@ -132,6 +132,20 @@ def hide(text: str, values: Iterable[str]) -> str:
     return text
 
 
+def hide_all(value: Any, values: Iterable[str]) -> Any:
+    """Replace every credential in all texts of JSON data.
+
+    >>> hide_all({"a": ["key s3cr/t"]}, ["s3cr/t"])
+    {'a': ['key [hidden]']}
+    """
+    values = list(values)
+    if isinstance(value, str):
+        return hide(value, values)
+    if isinstance(value, dict):
+        return {hide_all(name, values): hide_all(item, values) for name, item in value.items()}
+    return [hide_all(item, values) for item in value] if isinstance(value, list) else value
+
+
 def _spellings(value: str) -> list[str]:
     if len(value) < _SHORTEST:
         return []

@@ -23,7 +23,7 @@ from toolkit.execution.openapi.operations import Operation, operations
 from toolkit.execution.openapi.request import Request, build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
-from toolkit.execution.secrets import hide
+from toolkit.execution.secrets import hide, hide_all
 from toolkit.tools import Effect, Tool
 
 _EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}
@@ -226,7 +226,7 @@ def _result(operation: Operation, answer: Answer, signed: Signature) -> Any:
         return {"status": answer.status}
     if "json" in answer.content_type.lower() or text.lstrip()[:1] in ("{", "["):
         try:
-            return json.loads(text)
+            return hide_all(json.loads(text), signed.values)  # again: JSON can spell a text in many ways
         except (ValueError, RecursionError):
             return text
     return text
