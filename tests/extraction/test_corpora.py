@@ -60,7 +60,12 @@ def test_siblings(case: dict[str, Any]) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("name", ["extraction_dev.jsonl", "siblings.jsonl"])
+@pytest.mark.parametrize("case", cases("second_look.jsonl"))
+def test_second_look(case: dict[str, Any]) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("name", ["extraction_dev.jsonl", "siblings.jsonl", "second_look.jsonl"])
 def test_what_is_left_for_the_user_holds_no_call(name: str) -> None:
     for case in (param.values[0] for param in cases(name)):
         found = extract(case["text"], case["tools"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from toolkit.errors import ConfigError
 from toolkit.extraction import extract
+from toolkit.extraction.syntaxes import Syntax, load
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, Toolset
 
@@ -186,8 +189,53 @@ def test_a_protocol_reads_only_its_syntax_and_fallbacks(protocol: Any, calls: in
 
 
 def test_an_unknown_protocol_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="'hermess'.*hermes"):
-        extract("", TOOLS, "hermess")
+    with pytest.raises(ConfigError, match="'hemres'. Did you mean 'hermes'.*airgap") as raised:
+        extract("", TOOLS, "hemres")
+    assert len(str(raised.value)) < 250
+
+
+HALF = "\\ud83d"  # as a model escapes half an emoji
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"name": "beep", "arguments": {{"note": "x{HALF}"}}}}',
+        f'<tool_call>{{"name": "beep", "arguments": {{"{HALF}": ["x{HALF}y"],}}}}</tool_call>',
+        f"[beep(note='x{HALF}')]",
+        "[beep(note='x\ud83d')]",
+        "text \ud83d and no call",
+    ],
+    ids=["strict", "mended", "python", "raw", "prose"],
+)
+def test_half_a_surrogate_pair_breaks_nothing(text: str) -> None:
+    found = extract(text, [{"name": "beep"}])
+    json.dumps(found.to_dict(), ensure_ascii=False).encode()
+    found._repr_html_().encode()
+    if HALF in text:
+        assert "\ufffd" in str(found.calls[0].arguments)
+        assert "lone_surrogate" in found.repairs
+
+
+def test_half_a_surrogate_pair_in_a_native_call_is_replaced() -> None:
+    native = [{"function": {"name": "beep", "arguments": {"note": ["\ud83d"]}}}]
+    (call,) = extract("", [{"name": "beep"}], native_calls=native).calls
+    assert call.arguments == {"note": ["\ufffd"]}
+    assert call.repairs == ("lone_surrogate",)
+
+
+def test_a_whole_surrogate_pair_is_one_character() -> None:
+    (call,) = extract(f'{{"name": "beep", "arguments": {{"note": "{HALF}\\ude00",}}}}', [{"name": "beep"}]).calls
+    assert call.arguments == {"note": "\U0001f600"}
+    assert call.repairs == ("trailing_comma",)
+
+
+@pytest.mark.parametrize("syntax", load().values(), ids=lambda syntax: syntax.name)
+def test_an_opener_has_no_alternatives_beside_its_first_character(syntax: Syntax) -> None:
+    depth = 0
+    for piece in re.findall(r"\\.|\[(?:\\.|[^\]])*\]|[()|]", syntax.opener):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        assert piece != "|" or depth > 0, "put the alternatives in a group: the first character is split off"
 
 
 def test_native_calls_come_first_and_alone() -> None:

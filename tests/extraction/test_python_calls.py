@@ -24,6 +24,11 @@ from toolkit.extraction.python_calls import read_calls
         ("""['f(a="x")']""", [("f", {"a": "x"})]),
         ("print(f(a=1))", [("f", {"a": 1})]),
         ("x = f(a=1)", [("f", {"a": 1})]),
+        ("[f(a=dict(b=True, c=dict(d=None)), e=1)]", [("f", {"a": {"b": True, "c": {"d": None}}, "e": 1})]),
+        ("[f(a=dict({'b': 1}, c=2), d=dict())]", [("f", {"a": {"b": 1, "c": 2}, "d": {}})]),
+        ("[f(a=dictionary, b=dict(zip(x, y)))]", [("f", {"a": "dictionary", "b": "dict(zip(x, y))"})]),
+        ('[f(a="say "no", then go", b=1)]', [("f", {"a": 'say "no", then go', "b": 1})]),
+        ("[f(a={'': '', '\\x1f': None})]", [("f", {"a": {"": "", "\x1f": None}})]),
         ("[f(a=1/4, b=2*3, c=lambda x: x**2)]", [("f", {"a": 0.25, "b": 6, "c": "lambda x: x**2"})]),
         ("[f(a=new Map<String, Integer>(), b=c)]", [("f", {"a": "new Map<String, Integer>()", "b": "c"})]),
         ('[f(a="x\ny")]', [("f", {"a": "x\ny"})]),
@@ -44,7 +49,13 @@ def test_calls(text: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("[f(a='x", "truncated"), ("[f(a=1", "truncated"), ("f(a=...)", "placeholder"), ("[note]", "bad_json")],
+    [
+        ("[f(a='x", "truncated"),
+        ("[f(a=1", "truncated"),
+        ("f(a=...)", "placeholder"),
+        ("[f(a=?)]", "placeholder"),
+        ("[note]", "bad_json"),
+    ],
     ids=lambda value: value,
 )
 def test_refusals(text: str, problem: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from toolkit.extraction import StreamExtractor, extract
 
-DEV = Path(__file__).parents[1] / "corpora" / "extraction_dev.jsonl"
-CASES = [json.loads(line) for line in DEV.read_text(encoding="utf-8").splitlines()]
+CORPORA = [Path(__file__).parents[1] / "corpora" / name for name in ("extraction_dev.jsonl", "second_look.jsonl")]
+CASES = [json.loads(line) for path in CORPORA for line in path.read_text(encoding="utf-8").splitlines()]
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 
 

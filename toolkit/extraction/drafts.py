@@ -16,7 +16,7 @@ from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.resolve import ToolIndex
 from toolkit.extraction.types import Rejected, Span
 
-_BLANK = re.compile(r"(?:[\s\ufeff\u200b]|\\n(?=[\s<{\[]|$))*")
+_BLANK = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]|\\n(?=[\s<{\[]|$))*")
 NOTHING = object()  # an argument key that is not there at all
 
 

@@ -9,14 +9,17 @@ Not here: the repairs themselves (`values`, `quoted`).
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.extraction.fuel import Fuel
+from toolkit.extraction.quoted import without_surrogates
 from toolkit.extraction.values import Unreadable, ValueReader
 
 WINDOW = 1024
 _FAILED = 64  # what a failed attempt costs at least
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ITEM_END = 16  # an error this near to the end of a window may be the window's fault
 
 
@@ -98,7 +101,21 @@ def read_strict(text: str, pos: int, limit: int, fuel: Fuel | None = None) -> Js
                 fuel.spend(len(window) + _FAILED)
             return None
         else:
-            return JsonRead(value, pos + end) if shallow(window, end) else JsonRead(None, pos + end, (), "too_deep")
+            if not shallow(window, end):
+                return JsonRead(None, pos + end, (), "too_deep")
+            whole = plain(value) if "\\u" in window and _HALF_PAIR.search(window, 0, end) else value
+            return JsonRead(whole, pos + end, () if whole == value else ("lone_surrogate",))
+
+
+def plain(value: Any) -> Any:
+    """Return a decoded value whose texts can be written as UTF-8: U+FFFD stands for each lone surrogate."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    return value
 
 
 def shallow(text: str, end: int, most: int = 200) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.extraction.resolve import ToolSpec, fold
 
 _PLACEHOLDER = re.compile(
-    r"""\s*(?:<[^<>]*>|\{{1,2}[\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\$\{?\w+\}?|_{2,}
+    r"""\s*(?:<[^<>]*>|\{{1,2}[\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\?+|\$\{?\w+\}?|_{2,}
     |(?:YOUR|MY|THE|INSERT|ENTER|SOME)_[A-Z0-9_]+|your[_ -]\w+(?:[_ -]here)?|<?\w+>?[_ -]goes[_ -]here
     |(?:value|arg|argument|param|parameter|example|placeholder)[_ -]?\w?\d*|example[_ -]\w+
     |x{3,}|[A-Z]+_(?:HERE|VALUE)|todo|tbd)\s*""",
@@ -37,6 +37,7 @@ _NO_TOOL = {
     "respond",
 }
 _PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*\s*(?:[:=]|$)")
+_AFFIXES = re.compile(r"^(?:your|the|some|given|input)_|_(?:value|val|here|input)$", re.IGNORECASE)
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
 }  # fmt: skip
@@ -46,7 +47,7 @@ _STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s+examples?\b
     |in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)|in\s+the\s+docs
     |declared\s+(?:like|as)|server\s+(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s+time|yourself\b
     |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)"""
-_WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have)|could\s+(?:be|send|call|use|look)
+_WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have|see|write|read|say)\b|could\s+(?:be|send|call|use|look)
     |might\s+(?:be|send|call|look|use)|you\s+(?:call|can\s+call|could|would)|looks?\s+like|such\s+as|instead\s+of
     |(?:not|don't|never)\s+(?:call|send|run|use)\b|syntax|usage\b|placeholders?|signature|pattern\s+is
     |format\s+(?:is|of|would)|documentation|manual|declar(?:ed|ation)|definition|defined\s+as|schema\b|returned|responded
@@ -110,12 +111,18 @@ def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: 
     """
     if not keywords and not positional:
         return False
-    named = all(
-        source.strip() == key or source.strip() in _TYPE_WORDS or source.strip() in ("...", "…", "")
-        for key, source in ((key, sources.get(key, "?")) for key in keywords)
-    )
+    named = all(_names_itself(sources.get(key, "?"), key) for key in keywords)
     bare = [sources.get(str(place), "?").strip() for place in range(positional)]
     return named and all(_PARAMETER.match(source) is not None for source in bare)
+
+
+def _names_itself(source: str, key: str) -> bool:
+    """Tell whether a value only repeats its parameter's name, as `base=base_value` does, or names a type."""
+    written = source.strip("[]{}<> ")
+    if written in (key, "...", "…", "") or written in _TYPE_WORDS:
+        return True
+    stem = _AFFIXES.sub("", written) if written.isidentifier() else ""
+    return len(stem) < len(written) and stem == _AFFIXES.sub("", key)
 
 
 def is_no_tool(name: str) -> bool:

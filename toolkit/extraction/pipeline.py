@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from toolkit.extraction.drafts import Draft, Source
 from toolkit.extraction.fuel import Fuel
+from toolkit.extraction.lenient_json import plain
+from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
@@ -64,7 +66,9 @@ def extract(
 
 
 def new_source(text: str, index: ToolIndex, finish_reason: str | None) -> Source:
-    """Return a fresh source for a reply."""
+    """Return a fresh source for a reply; it can be written as UTF-8, which spans do not notice."""
+    if not text.isascii():
+        text = one_for_one(text)
     fuel = Fuel(_FUEL + _FUEL_PER_CHARACTER * len(text))
     return Source(text, len(text), index, fuel, cut=finish_reason == "length")
 
@@ -186,11 +190,13 @@ def _native(call: Any, source: Source) -> ExtractedCall:
         function = call.get("function") or call
         name = function.get("name") or function.get("tool_name") or ""
         arguments, identity = function.get("arguments"), call.get("id")
-    outcome = settle(Draft(name, arguments, (0, 0), "native"), source, explicit=True)
+    whole = plain(arguments)
+    repairs = () if whole == arguments else ("lone_surrogate",)
+    outcome = settle(Draft(name, whole, (0, 0), "native", repairs), source, explicit=True)
     if isinstance(outcome, ExtractedCall):
         return replace(outcome, id=identity)
-    plain = arguments if isinstance(arguments, dict) else {}
-    return ExtractedCall(name, plain, identity, syntax="native", notes=(outcome.reason,))
+    given = whole if isinstance(whole, dict) else {}
+    return ExtractedCall(name, given, identity, syntax="native", notes=(outcome.reason,))
 
 
 def _status(calls: list[ExtractedCall], rejected: list[Rejected]) -> Status:

@@ -17,11 +17,12 @@ _FAR = 240
 _QUOTED_LINE = re.compile(r"\s*>(?!>)")
 _PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
 _DRESSING = re.compile(
-    r"[\s`*_#\-•\d.),;&|\"'\[{]*"
+    r"[\s`*_#\-•\d.),;&|\"'\[{\\]*"
     r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?[\s`*_\"'\[{]*",
     re.IGNORECASE,
 )
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")
+_INDENTED = re.compile(r"(?: {4}|\t)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
 
 
@@ -61,6 +62,13 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True) -
     if not listed and not (before.rstrip().endswith(":") and not after.strip(" `.;*")):
         return Place("sentence", "in_sentence")
     return Place("sentence", None if _ENDS_SENTENCE.search(before) else "in_sentence")
+
+
+def shown(text: str, start: int) -> bool:
+    """Tell whether the marked line that begins at `start` is only shown, as the line that leads in to it says."""
+    line = text.rfind("\n", max(0, start - _FAR), start) + 1
+    lead = lead_line(text, line, 0)
+    return hedged(lead if _INDENTED.match(text, line) else "", lead=lead)
 
 
 def rest_of_line(text: str, end: int) -> str:

@@ -19,6 +19,7 @@ CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
 _KEYWORD = re.compile(r"(?:[\"']?)([A-Za-z_$][\w\\.\-$]*)(?:[\"']?)\s*(=(?!=)|:(?!:))")
 _PREFIX = re.compile(r"[rRbBfFuU]{1,2}(?=[\"'])")
 _NEXT_KEYWORD = re.compile(r"\s*[\"']?[A-Za-z_$][\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
+_HOLDS_PLACE = re.compile(r"\.{3,}|…|\?+|_{2,}|<[^<>]*>")
 _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
 _LONGEST_EXPRESSION = 2000
 _LIST_SEPARATOR = re.compile(r"\s*[,;]*\s*")
@@ -86,7 +87,7 @@ class CallReader(ValueReader):
         if (prefix := _PREFIX.match(self.text, start, self.limit)) is not None:
             self.pos = prefix.end()
         try:
-            read = self.array(depth, ")") if self.peek() == "(" else super().value(depth)
+            read = self.tuple_or_dict(depth) if self.text.startswith(("(", "dict("), self.pos) else super().value(depth)
             after = self.pos
             self.space()
             if self.peek() in ",)]}" or self.at_stop():
@@ -97,6 +98,17 @@ class CallReader(ValueReader):
                 raise
         self.pos = start
         return self.expression()
+
+    def tuple_or_dict(self, depth: int) -> Any:
+        """Read `(1, 2)` or `dict(a=1)`."""
+        if self.peek() == "(":
+            return self.array(depth, ")")
+        self.pos += len("dict(")
+        keywords, positional, _ = self.arguments(depth + 1)
+        if len(positional) > 1 or not all(isinstance(one, dict) for one in positional):
+            raise self.fail("bad_json")
+        self.solid = True
+        return {**(positional[0] if positional else {}), **keywords}
 
     def at_stop(self) -> bool:
         """Tell whether a wrapper or a new line of prose follows."""
@@ -129,7 +141,7 @@ class CallReader(ValueReader):
         else:
             raise self.fail("truncated" if end == self.limit else "bad_json")
         source = self.text[start:end].strip()
-        if not source or source in ("...", "…"):
+        if not source or _HOLDS_PLACE.fullmatch(source):
             raise self.fail("placeholder")
         self.pos, self.solid = end, True
         number = arithmetic(source)
@@ -162,7 +174,7 @@ class CallReader(ValueReader):
             name, keywords, tuple(positional), sources, start, self.pos, tuple(self.repairs), self.closed, self.literals
         )
 
-    def arguments(self) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
+    def arguments(self, depth: int = 0) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
         """Read what stands between the brackets of a call."""
         keywords: dict[str, Any] = {}
         positional: list[Any] = []
@@ -171,10 +183,10 @@ class CallReader(ValueReader):
             if self.text.startswith("**", self.pos):
                 self.pos += 2
             name = self.keyword()
-            self.named = bool(name)
+            self.named, self.member = bool(name), False
             self.space()
             start = self.pos
-            value = self.value()
+            value = self.value(depth)
             sources[name or str(len(positional))] = self.text[start : self.pos].strip()
             if name:
                 if name in keywords:

@@ -24,14 +24,26 @@ _CLOSED_BY = {
 }
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[01][0-9a-fA-F]{7}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
 _SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'", "_": "_"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _RAW = re.compile(r"[\x00-\x1f]")
-_SPACE = re.compile(r"(?:[\s\ufeff\u200b]|//[^\n]{0,400}\n|/\*[^*]{0,400}\*/|#[^\n\"]{0,400}\n)*")
-_MEMBER = re.compile(
-    r"\s*(?:(?:[\"'“‘`]|\\\"|&quot;)[^\"'“”’`\n\\&]{1,64}(?:[\"'”’`]|\\\"|&quot;)\s*[:=]|[A-Za-z_][\w\\]*\s*[:=](?!=))"
+_SPACE = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]|//[^\n]{0,400}\n|/\*[^*]{0,400}\*/|#[^\n\"]{0,400}\n)*")
+_QUOTED_KEY = (
+    r"(?:(?:[\"'“‘`]|\\\"|&quot;)[^\"'“”’`\n\\&]{0,64}(?:[\"'”’`]|\\\"|&quot;)"
+    r"|\"(?:[^\"\\]|\\.){0,200}\"|'(?:[^'\\]|\\.){0,200}')\s*[:=]"
 )
-_ITEM = re.compile(r"\s*(?:[\"'“‘`{\[(]|-?\.?\d|[tTfFnN]\w{3,4}\b|[A-Za-z_][\w.]*\()|\s*[\]})]|\s*$")
+_ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*\s*(?:[,\]})#/]|$)|(?i:true|false|null|none)\b|[A-Za-z_][\w.]*\(|[\]})]|$"
+# The next member of an object, or of a call or an array, and what may follow a comma there.
+_IN_OBJECT = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*\s*:)")
+_ELSEWHERE = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_][\w\\]*\s*[:=](?!=))")
+_AFTER_COMMA = {
+    True: re.compile(rf"{_IN_OBJECT.pattern}|\s*(?:[\]}})]|$)"),
+    False: re.compile(rf"{_ELSEWHERE.pattern}|\s*(?:{_ITEM})"),
+}
 _SENTENCE_END = r"[.!?:](?=[\s*)]|$)"
-_CLOSERS = {"}]": re.compile(r"[}\]\s]+"), "}])": re.compile(r"[}\])\s]+")}
+_CLOSERS = {
+    brackets: re.compile(rf"[{re.escape(brackets)}\s\ufeff\u200b\u200c\u200d\u2060]+") for brackets in ("}]", "}])")
+}
 _AFTER_CLOSERS = {
     "}]": re.compile(rf"[,<`~;|\[✿{{*]|\\n|{_SENTENCE_END}|$"),
     "}])": re.compile(rf"[,<`~;|\[✿{{*\"']|\\n|{_SENTENCE_END}|$"),
@@ -86,7 +98,7 @@ def find_quote(text: str, pos: int) -> Quote | None:
 
 
 def read_string(
-    text: str, pos: int, limit: int, quote: Quote, *, key: bool = False, closers: str = "}]"
+    text: str, pos: int, limit: int, quote: Quote, *, key: bool = False, closers: str = "}]", member: bool = False
 ) -> QuotedString | None:
     """Read the string that opens at `pos`; None if it does not end before `limit`.
 
@@ -97,6 +109,7 @@ def read_string(
         quote: what `find_quote` found there.
         key: whether it is the key of a member.
         closers: the brackets that may close what it stands in, `}]` or `}])`.
+        member: it is a value in an object, so that behind a comma a key follows.
     """
     start = pos + len(quote.opening)
     certain = len(quote.opening) > 1 and quote is not _ESCAPED  # nobody writes these quotes inside a string
@@ -106,7 +119,7 @@ def read_string(
             continue
         if found[0].startswith("\\\\"):
             continue
-        if certain or _closes(text, found.end(), limit, key, closers):
+        if certain or _closes(text, found.end(), limit, key, closers, member):
             raw = text[start : found.start()]
             repairs = [quote.repair] if quote.repair else []
             if inner:
@@ -116,7 +129,7 @@ def read_string(
     return None
 
 
-def _closes(text: str, end: int, limit: int, key: bool, closers: str) -> bool:
+def _closes(text: str, end: int, limit: int, key: bool, closers: str, within: bool) -> bool:
     """Tell whether structure follows, so that the quote that ended at `end` is a closing one."""
     spaced = _SPACE.match(text, end, limit)
     after = spaced.end() if spaced else end
@@ -128,14 +141,14 @@ def _closes(text: str, end: int, limit: int, key: bool, closers: str) -> bool:
     if following == ",":
         gap = _SPACE.match(text, after + 1, limit)
         member = gap.end() if gap else after + 1
-        return bool(_MEMBER.match(text, member, limit) or _ITEM.match(text, member, limit))
+        return _AFTER_COMMA[within].match(text, member, limit) is not None
     if following in closers:
         run = _CLOSERS[closers].match(text, after, limit)
         stop = run.end() if run else after
-        return text[stop - 1].isspace() or _AFTER_CLOSERS[closers].match(text, stop, limit) is not None
+        return text[stop - 1] not in closers or _AFTER_CLOSERS[closers].match(text, stop, limit) is not None
     if following in "+%" and after > end:
         return True
-    if after > end and _MEMBER.match(text, after, limit):
+    if after > end and (_IN_OBJECT if within else _ELSEWHERE).match(text, after, limit):
         return True
     if text.count("\n", end, after) > 1 and text.find(text[end - 1], after, limit) < 0:
         return True  # a paragraph of prose, and no later quote that could be the closing one
@@ -170,6 +183,30 @@ def _unescape(raw: str, repairs: list[str]) -> str:
         return found[0]
 
     read = _ESCAPE.sub(one, raw)
-    if any("\ud800" <= char <= "\udfff" for char in read):  # join surrogate pairs
-        read = read.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return read
+    whole = without_surrogates(read)
+    if "\ufffd" in whole and whole.count("\ufffd") > read.count("\ufffd"):
+        repairs.append("lone_surrogate")
+    return whole
+
+
+def without_surrogates(text: str) -> str:
+    r"""Return `text` with surrogate pairs joined and U+FFFD for each half that stands alone.
+
+    >>> without_surrogates("\ud83d\ude00 \ud83d!") == "\U0001f600 \ufffd!"
+    True
+    """
+    if text.isascii() or _SURROGATE.search(text) is None:
+        return text
+    return _SURROGATE.sub("\ufffd", _SURROGATE_PAIR.sub(_joined, text))
+
+
+def one_for_one(text: str) -> str:
+    """Return `text` with U+FFFD for each surrogate, so that its length stays.
+
+    Half a pair in a reply comes from a server that cut its text in the middle of a character.
+    """
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")

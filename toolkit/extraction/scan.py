@@ -122,7 +122,19 @@ def syntax_names(protocol: object) -> frozenset[str] | None:
     known = {label for one in load().values() for label in one.labels}
     wanted = frozenset(ALIASES.get(name, name) for name in names)
     if unknown := sorted(wanted - known):
-        from toolkit.errors import ConfigError
-
-        raise ConfigError(f"No call syntax is called {unknown[0]!r}. Use 'auto' or one of: {', '.join(sorted(known))}.")
+        raise _unknown_syntax(unknown[0], known)
     return wanted
+
+
+def _unknown_syntax(name: str, known: set[str]) -> Exception:
+    """Return the error for a name that is no syntax; it lists the few that have prompts, not all that can be read."""
+    from toolkit.errors import ConfigError, closest
+    from toolkit.protocols import list_protocols
+
+    usual = list_protocols()
+    near = closest(name, usual, 1) or closest(name, [*known, *ALIASES], 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ConfigError(
+        f"No call syntax is called {name!r}.{hint} Use 'auto', a protocol ({', '.join(usual)}), "
+        "or a syntax that `toolkit.extraction.syntaxes.table()` lists."
+    )

@@ -19,6 +19,12 @@ GUESSES = {
     "missing_open_tag", "name_from_arguments", "mixed_syntax",
 }  # fmt: skip
 
+_DOUBTS = {
+    "schema_echo": "It repeats the declaration of the tool.",
+    "signature": "It shows the signature of the tool.",
+    "example": "It is shown, not made.",
+}
+
 
 class Refused(Exception):  # noqa: N818 - control flow, never seen outside the package
     """Say why a draft is no call."""
@@ -36,10 +42,8 @@ def settle(draft: Draft, source: Source, explicit: bool) -> ExtractedCall | Reje
 
 
 def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
-    if draft.doubtful == "schema_echo":
-        raise Refused("schema_echo", "It repeats the declaration of the tool.")
-    if draft.doubtful == "signature":
-        raise Refused("signature", "It shows the signature of the tool.")
+    if draft.doubtful in _DOUBTS:
+        raise Refused(draft.doubtful, _DOUBTS[draft.doubtful])
     name, tool, repairs, closest = _name(draft, source, explicit)
     arguments, more = _arguments(draft, tool, explicit)
     repairs = [*draft.repairs, *repairs, *more]

@@ -126,5 +126,7 @@ def _single_keys(
         return []
     if any(isinstance(inner, str) and inner.strip()[:1] not in ("{", "") for inner in value.values()):
         return []
+    if len(value) > 1 and not explicit and any(inner in (None, "") for inner in value.values()):
+        return []  # a table of tools, not several calls
     label = syntax if explicit else "single_key"
     return [Draft(key, inner, span, label, repairs) for key, inner in value.items()]

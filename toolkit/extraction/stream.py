@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolkit.extraction.drafts import NOTHING, Reading
+from toolkit.extraction.drafts import NOTHING, Draft, Reading
 from toolkit.extraction.pipeline import CallsInThought, Wishes, extract, new_source
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.scan import syntax_names
@@ -197,7 +197,7 @@ def _settled(name: str, reading: Reading, text: str) -> bool:
         return False
     if name.startswith("thought") or not reading.drafts:
         return after > 0
-    if any("missing_closers" in draft.repairs or draft.syntax == "yamlish" for draft in reading.drafts):
+    if any(_open_ended(draft) for draft in reading.drafts):
         return after > _PATIENCE
     if any(draft.arguments is NOTHING for draft in reading.drafts) and text[end - 1] != ">":
         return after > _FAR
@@ -207,3 +207,8 @@ def _settled(name: str, reading: Reading, text: str) -> bool:
     if all(draft.closed for draft in reading.drafts) and text[end - 1] == ">":
         return True
     return _HALF_CLOSER.match(text, end) is None
+
+
+def _open_ended(draft: Draft) -> bool:
+    """Tell whether a value may go on behind what was taken for its end, until a closer shows that it did."""
+    return "missing_closers" in draft.repairs or draft.syntax == "yamlish" or (draft.untyped and not draft.closed)

@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*(?=[ \t]*:)")
 _LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*(?=:)")  # where text has marks of its own
 _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]+")
-_DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b]|$")
+_DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|$")
 _KEY_AHEAD = re.compile(r"\s*(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*)\s*:")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
 STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\n\s*(?:[A-Z*\n-])|$")
@@ -48,6 +48,7 @@ class ValueReader:
         closed: False once a closer was missing.
         solid: whether the last value cannot go on beyond the end of the text.
         members: the complete members of the outermost array, also of one that is cut.
+        member: whether the value that is read is a member of an object.
     """
 
     closers = "}]"
@@ -57,6 +58,7 @@ class ValueReader:
         self.repairs: list[str] = []
         self.closed = self.solid = True
         self.members: list[Any] = []
+        self.member = False
 
     def note(self, code: str) -> None:
         """Record a repair."""
@@ -128,6 +130,7 @@ class ValueReader:
             self.pos += 2 if self.text.startswith("=>", self.pos) else 1
             if key in result:
                 self.note("duplicate_keys")
+            self.member = True
             result[key] = self.value(depth + 1)
             self.separator("}")
         if doubled and self.peek() == "}":
@@ -142,6 +145,7 @@ class ValueReader:
         if depth == 0:
             self.members = result
         while not self.ends(closer, bool(result)):
+            self.member = False
             result.append(self.value(depth + 1))
             self.separator(closer)
         self.solid = True
@@ -222,7 +226,7 @@ class ValueReader:
 
     def string(self, quote: Quote, key: bool = False) -> str:
         """Read a quoted string."""
-        found = read_string(self.text, self.pos, self.limit, quote, key=key, closers=self.closers)
+        found = read_string(self.text, self.pos, self.limit, quote, key=key, closers=self.closers, member=self.member)
         if found is None:
             raise self.fail("truncated")
         for code in found.repairs:

@@ -19,6 +19,7 @@ from toolkit.extraction.types import Rejected
 
 _FAILED = 4000  # what a failed attempt may have looked at
 _NAME_BACKWARDS = re.compile(r"[\w.\\\-/]+")
+_PRINT = re.compile(r"(?:^|\n)[ \t]*(print\([ \t]*)$")
 _FIRST = re.compile(r"\[?\s*\[?\s*[`'\"]?\s*(?:print\s*\(\s*|await\s+)?([A-Za-z_][\w.\\\-/:]*?)[ \t]*\(")
 
 
@@ -36,7 +37,11 @@ def read_line(source: Source, found: re.Match[str]) -> Reading | None:
     name = backwards[0][::-1].lstrip(".-/\\0123456789") if backwards else ""
     if not name or source.tools.open or not source.tools.declared(name.replace("\\", "")):
         return None
-    return python_reading(source, end - len(name), "llama_pythonic")
+    start = end - len(name)
+    printed = (
+        _PRINT.search(source.text[max(0, start - 16) : start]) if source.text[start - 1 : start] in ("(", " ") else None
+    )
+    return python_reading(source, start - len(printed[1]) if printed else start, "llama_pythonic")
 
 
 def python_reading(source: Source, start: int, label: str) -> Reading | None:

@@ -37,7 +37,7 @@ _AFTER_THOUGHT = re.compile(r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?(?:Action|Final Ans
 
 @syntax(
     "thoughts",
-    opener=r"<(?i:(?:think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection|ant_?thinking)\s*>)|<\|(?:START_THINKING|thought_start|begin_of_thought|think_start)\|>|<\|channel>\s*thought\b",
+    opener=r"<(?:(?i:(?:think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection|ant_?thinking)\s*>)|\|(?:START_THINKING|thought_start|begin_of_thought|think_start)\|>|\|channel>\s*thought\b)",
 )
 def read_open(source: Source, found: re.Match[str]) -> Reading | None:
     """Read a thought in tags; the walk looks into it."""

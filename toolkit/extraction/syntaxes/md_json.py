@@ -117,10 +117,11 @@ def _json(source: Source, start: int, at: int) -> Reading | None:
     end = _fence_end(source, body.end)
     if not body.drafts:
         named = re.search(r"\"(?:name|tool|action)\"\s*:\s*\"([^\"]+)\"", source.text[at : at + 300])
-        if body.problem == "truncated" and named and source.tools.declared(named[1]):
-            rejected = Rejected((start, source.limit), "md_json", "truncated", "", named[1])
-            return Reading(source.limit, (), (rejected,), explicit=False)
-        return None
+        if body.problem in (None, "no_name") or named is None or not source.tools.declared(named[1]):
+            return None
+        closing = source.find(_FENCES[source.text[start : start + 3]], at) if body.problem != "truncated" else None
+        stop = closing.end() if closing else source.limit
+        return Reading(stop, (), (Rejected((start, stop), "md_json", body.problem, "", named[1]),), explicit=False)
     left = source.text[body.end : end].strip().strip("`~").strip()
     if left and not left.startswith(("<", "}", "]", "//", "#")) and source.text.find("```", body.end) >= 0:
         return None

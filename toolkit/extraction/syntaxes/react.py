@@ -13,6 +13,7 @@ from dataclasses import replace
 from toolkit.extraction.bodies import FENCE, FENCE_END, python_draft, read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
 from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -31,6 +32,13 @@ _EMPTY_CALL = re.compile(r"[\w.\-]+\(\s*\)\s*\n")  # the input is on the next li
 _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
 
 
+def _judged(source: Source, start: int, reading: Reading | None) -> Reading | None:
+    """Mark the drafts of an action that is only shown."""
+    if reading is None or not reading.drafts or not shown(source.text, start):
+        return reading
+    return replace(reading, drafts=tuple(replace(draft, doubtful="example") for draft in reading.drafts), final=False)
+
+
 @syntax(
     "react",
     opener=rf"\n{_DRESS}(?:Action|ACTION)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
@@ -40,6 +48,10 @@ _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one action."""
     start = found.start() + (1 if found[0].startswith("\n") else 0)
+    return _judged(source, start, _action(source, start, found))
+
+
+def _action(source: Source, start: int, found: re.Match[str]) -> Reading | None:
     at = source.skip(found.end())
     text = source.text
     if _JSON_AHEAD.match(text, at, source.limit):

@@ -10,8 +10,8 @@ import re
 from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
 from toolkit.extraction.lenient_json import read_json
-from toolkit.extraction.negatives import hedged, is_example_name
-from toolkit.extraction.places import lead_line
+from toolkit.extraction.negatives import is_example_name
+from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -26,7 +26,7 @@ _LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
 @syntax(
     "tool_call_line",
     opener=r"\n[ \t]*(?:[*_`]{1,3}|[-*•][ \t]|\d+[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?"
-    r"[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}",
+    r"(?:[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}|(?<=CALL_TOOL|TOOL_CALL)[ \t]+(?=[\w.\-]+[ \t]*\{))",
     labels=("airgap",),
     starts="tool Tool TOOL call Call CALL function Function FUNCTION",
 )
@@ -56,9 +56,9 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
         end, repairs = extra.end(), (*repairs, "extra_closers")
     ticks = re.compile(r"\s*```|`").match(text, end, source.limit)
     end = ticks.end() if ticks else end
-    draft = Draft(name[1], read.value, (start, end), "tool_call_line", repairs, closed=read.closed)
-    quoted = hedged("", lead=lead_line(text, start, 0))  # "Your log shows:", and such a line below
-    return Reading(end, (draft,), explicit=not quoted)
+    doubtful = "example" if shown(text, start) else None  # "Your log shows:", and such a line below
+    draft = Draft(name[1], read.value, (start, end), "tool_call_line", repairs, closed=read.closed, doubtful=doubtful)
+    return Reading(end, (draft,), explicit=doubtful is None)
 
 
 def _bare(source: Source, start: int, name: re.Match[str]) -> Reading | None:
