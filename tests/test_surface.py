@@ -15,7 +15,7 @@ HEAVY = {
     "tenacity", "ipywidgets", "typer", "tqdm", "griffe",
 }  # fmt: skip
 FLOORS = [
-    {"errors", "messages", "resources", "dotted"},
+    {"errors", "messages", "resources", "dotted", "plainly"},
     {"tools", "signatures", "wiring", "traces", "trace_html", "templates", "schemas"},
     {"extraction", "models", "marketplace"},
     {"protocols", "execution"},

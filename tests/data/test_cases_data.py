@@ -132,7 +132,7 @@ def test_every_tool_is_right_somewhere():
 
 def test_the_demo_is_small_easy_and_balanced():
     demo = {name: [row for row in rows if "demo" in row["tags"]] for name, rows in ROWS.items()}
-    assert {len(rows) for rows in demo.values()} == {7}
+    assert {len(rows) for rows in demo.values()} == {6}
     assert {sum("no_call" in row["expect"] for row in rows) for rows in demo.values()} == {2}
     for row in itertools.chain.from_iterable(demo.values()):
         assert len(row["messages"]) == 1
