@@ -231,3 +231,45 @@ def test_the_documented_example_runs_against_the_embedded_model(monkeypatch, cap
         monkeypatch.setitem(os.environ, "NO_PROXY", "127.0.0.1")
         exec(compile(EXAMPLE, "example", "exec"), {})
     assert capsys.readouterr().out.strip()
+
+
+def test_a_configured_copy_keeps_its_tools(server):
+    from langchain_core.runnables import ConfigurableField
+
+    server.lines = [CALL, "done"]
+    llm = make(server).bind_tools([EchoTool()]).configurable_fields(temperature=ConfigurableField(id="t"))
+    reply = llm.invoke("go", config={"configurable": {"t": 0.5}})
+    assert reply.response_metadata["airgap"]["results"][0]["result"] == "hello"
+    assert server.asked[0]["temperature"] == 0.5
+
+
+def test_a_copy_with_other_fields_obeys_them(server):
+    server.lines = [CALL.replace("hello", str(n)) for n in range(9)]
+    reply = make(server).bind_tools([EchoTool()]).model_copy(update={"max_rounds": 1}).invoke("go")
+    assert len(server.asked) == 2
+    assert reply.response_metadata["airgap"]["stopped"] == "rounds"
+
+
+@pytest.mark.parametrize("kind", ["image_url", "input_audio"])
+def test_blocks_that_are_no_text_are_dropped_with_one_warning(server, kind):
+    server.lines = ["a", "b"]
+    llm, question = (
+        make(server),
+        [HumanMessage(["What is ", {"type": "text", "text": "this?"}, {"type": kind, kind: {}}])],
+    )
+    with pytest.warns(UserWarning, match=kind):
+        llm.invoke(question)
+    llm.invoke(question)  # warnings are errors here
+    assert server.asked[0]["messages"][-1]["content"] == "What is this?"
+
+
+def test_structured_output_is_refused_clearly(server):
+    with pytest.raises(tk.UserError, match="no structured output"):
+        make(server).with_structured_output({"title": "x", "type": "object"}, method="json_mode")
+
+
+def test_what_the_server_fails_at_later_holds_the_run_so_far(server):
+    server.lines = [CALL]
+    with pytest.raises(Exception) as caught:
+        make(server, max_retries=0).bind_tools([EchoTool()]).invoke("go")
+    assert [call.tool_name for call in caught.value.partial.calls] == ["echo"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ from toolkit.tools import Tool, Toolset, as_tool
 
 # LangChain's and chat servers' words for the four roles
 _ROLES = {"human": "user", "ai": "assistant", "developer": "system", "function": "tool"}
+# blocks that are text, or that say again what a message's calls say
+_SPOKEN_BLOCKS = ("text", "thinking", "reasoning", "tool_use", "tool_call", "function_call")
 _OPEN_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -56,6 +59,17 @@ def as_chat_messages(spoken: Sequence[Spoken]) -> list[ChatMessage]:
     return [item.message for item in spoken]
 
 
+def warn_of_blocks(spoken: Sequence[Spoken], warned: set[str], who: str) -> None:
+    """Warn once of each kind of content block that does not reach the model: only text does."""
+    blocks = [block for item in spoken if isinstance(item.content, list) for block in item.content]
+    for kind in (str(block.get("type")) for block in blocks if isinstance(block, Mapping)):
+        if kind not in _SPOKEN_BLOCKS and f"{kind} block" not in warned:
+            warned.add(f"{kind} block")
+            warnings.warn(
+                f"{who} drops content blocks of type {kind!r}: only text reaches the model.", UserWarning, stacklevel=4
+            )
+
+
 def _is_langchain(value: Any) -> bool:
     return isinstance(getattr(value, "type", None), str) and hasattr(value, "content")
 
@@ -83,7 +97,10 @@ def _spoken(item: Any) -> Spoken:  # one line per kind of message
 
 def _wire_form(message: Any) -> dict[str, Any]:
     """Return a LangChain message in OpenAI's form."""
-    data: dict[str, Any] = {"role": getattr(message, "role", message.type), "content": message.content}
+    content = message.content
+    if isinstance(content, list):  # LangChain allows bare text among the blocks
+        content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+    data: dict[str, Any] = {"role": getattr(message, "role", message.type), "content": content}
     if calls := getattr(message, "tool_calls", None):
         data["tool_calls"] = [{"id": c.get("id"), "name": c["name"], "arguments": c.get("args") or {}} for c in calls]
     for name in ("tool_call_id", "name"):

@@ -14,7 +14,6 @@ Not here: the original's rules, fault for fault: `AirgapChat(mode="compat")`.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +22,8 @@ from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.airgap.rounds import Rounds, Run, Steps
 from toolkit.agents.airgap.stream import Shown
 from toolkit.agents.airgap.tools import with_tools
-from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results
+from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results, warn_of_blocks
+from toolkit.agents.partial import telling
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import Chunk, Reply
@@ -33,7 +33,7 @@ try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
     from langchain_openai import ChatOpenAI
-    from pydantic import PrivateAttr
+    from pydantic import Field, PrivateAttr
 except ImportError as missing:
     raise UserError(
         f"AirgapChatOpenAI needs LangChain ({missing}). Install it: pip install 'local-tool-calling[langchain]'"
@@ -50,23 +50,33 @@ class AirgapChatOpenAI(ChatOpenAI):
         max_rounds: how often tools may be run before the model must answer.
         max_result_chars: longest result that is shown to the model whole.
         allowed_options: which keyword arguments of a request reach the server; others are dropped with one warning.
+        bound_tools: what may be called; set by `bind_tools`.
     """
 
     protocol: str = "airgap"
     max_rounds: int = 5
     max_result_chars: int = 4000
     allowed_options: tuple[str, ...] = ("temperature", "max_tokens", "max_completion_tokens", "stop", "top_p", "seed")
+    # a field, since LangChain makes configured copies of fields alone
+    bound_tools: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
 
-    _rounds: Rounds = PrivateAttr()
-    _invoker: Any = PrivateAttr(default=None)
+    _ready: tuple[Any, Rounds, Any] | None = PrivateAttr(default=None)
     _warned: set[str] = PrivateAttr(default_factory=set)  # shared by copies, so that each name is warned about once
 
     def model_post_init(self, context: Any, /) -> None:
         """Load the protocol."""
         super().model_post_init(context)
-        self._rounds = Rounds(
-            load_protocol(self.protocol), max_rounds=self.max_rounds, max_result_chars=self.max_result_chars
-        )
+        self._prepared()
+
+    def _prepared(self) -> tuple[Rounds, Any]:
+        """Return the rounds and what runs their tools, made anew where a copy has other fields."""
+        key = (self.protocol, self.max_rounds, self.max_result_chars, self.bound_tools)
+        if self._ready is None or self._ready[0] != key:
+            rounds = Rounds(
+                load_protocol(self.protocol), max_rounds=self.max_rounds, max_result_chars=self.max_result_chars
+            )
+            self._ready = (key, *with_tools(rounds, self.bound_tools))
+        return self._ready[1:]
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> AirgapChatOpenAI:
         """Return a copy that may call these tools, and no others.
@@ -75,14 +85,23 @@ class AirgapChatOpenAI(ChatOpenAI):
             ConfigError: something in it is no tool, or two share a name.
         """
         self._keep({name: value for name, value in kwargs.items() if value is not None})
-        bound = copy.copy(self)
-        bound._rounds, bound._invoker = with_tools(self._rounds, as_any_tools(tools))
-        return bound
+        return self.model_copy(update={"bound_tools": tuple(as_any_tools(tools))})
 
     def bind(self, **kwargs: Any) -> Any:
         """Return a binding of the allowed options; the same object where none is left."""
         kept = self._keep(kwargs)
         return super().bind(**kept) if kept else self
+
+    def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Any:
+        """Refuse: the answer of a run with prompted tools is free text.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(
+            "AirgapChatOpenAI has no structured output: its server is asked for text alone. Use Agent(model, "
+            "response_format=…) with arm='constrained', or ChatOpenAI itself where the server supports it."
+        )
 
     def _generate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
@@ -94,9 +113,10 @@ class AirgapChatOpenAI(ChatOpenAI):
             except StopIteration as end:
                 return _result(end.value)
             if isinstance(step, Run):
-                answer = self._invoker.invoke(step.call)
+                answer = self._prepared()[1].invoke(step.call)
             else:
-                answer = _reply(super()._generate(_wire(step.messages), stop=stop, **options))
+                with telling(steps):
+                    answer = _reply(super()._generate(_wire(step.messages), stop=stop, **options))
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
@@ -108,15 +128,16 @@ class AirgapChatOpenAI(ChatOpenAI):
             except StopIteration as end:
                 return _result(end.value)
             if isinstance(step, Run):
-                answer = await self._invoker.ainvoke(step.call)
+                answer = await self._prepared()[1].ainvoke(step.call)
             else:
-                answer = _reply(await super()._agenerate(_wire(step.messages), stop=stop, **options))
+                with telling(steps):
+                    answer = _reply(await super()._agenerate(_wire(step.messages), stop=stop, **options))
 
     def _stream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         steps, answer, options = self._steps(messages), None, self._keep(kwargs)
-        shown = Shown(self._rounds.protocol, self._rounds.tools)
+        shown = Shown(self._prepared()[0].protocol, self._prepared()[0].tools)
         while True:
             try:
                 step = steps.send(answer)
@@ -124,14 +145,15 @@ class AirgapChatOpenAI(ChatOpenAI):
                 yield _last_chunk(end.value)
                 return
             if isinstance(step, Run):
-                answer = self._invoker.invoke(step.call)
+                answer = self._prepared()[1].invoke(step.call)
                 continue
             heard = _Heard(shown)
-            for piece in super()._stream(_wire(step.messages), stop=stop, **options):
-                if chunk := heard.take(piece):
-                    if run_manager:
-                        run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                    yield chunk
+            with telling(steps):
+                for piece in super()._stream(_wire(step.messages), stop=stop, **options):
+                    if chunk := heard.take(piece):
+                        if run_manager:
+                            run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                        yield chunk
             answer, chunk = heard.close()
             if chunk:
                 yield chunk
@@ -140,7 +162,7 @@ class AirgapChatOpenAI(ChatOpenAI):
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         steps, answer, options = self._steps(messages), None, self._keep(kwargs)
-        shown = Shown(self._rounds.protocol, self._rounds.tools)
+        shown = Shown(self._prepared()[0].protocol, self._prepared()[0].tools)
         while True:
             try:
                 step = steps.send(answer)
@@ -148,20 +170,23 @@ class AirgapChatOpenAI(ChatOpenAI):
                 yield _last_chunk(end.value)
                 return
             if isinstance(step, Run):
-                answer = await self._invoker.ainvoke(step.call)
+                answer = await self._prepared()[1].ainvoke(step.call)
                 continue
             heard = _Heard(shown)
-            async for piece in super()._astream(_wire(step.messages), stop=stop, **options):
-                if chunk := heard.take(piece):
-                    if run_manager:
-                        await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                    yield chunk
+            with telling(steps):
+                async for piece in super()._astream(_wire(step.messages), stop=stop, **options):
+                    if chunk := heard.take(piece):
+                        if run_manager:
+                            await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                        yield chunk
             answer, chunk = heard.close()
             if chunk:
                 yield chunk
 
     def _steps(self, messages: Sequence[BaseMessage]) -> Steps:
-        return self._rounds.steps(link_results(as_chat_messages(as_spoken(list(messages)))))
+        spoken = as_spoken(list(messages))
+        warn_of_blocks(spoken, self._warned, "AirgapChatOpenAI")
+        return self._prepared()[0].steps(link_results(as_chat_messages(spoken)))
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the allowed options, and warn once about each other one."""

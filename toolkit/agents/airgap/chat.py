@@ -22,7 +22,7 @@ from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Ask, Rounds, Run, Steps
 from toolkit.agents.airgap.stream import Shown
 from toolkit.agents.airgap.tools import with_tools
-from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_model, as_spoken, link_results
+from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_model, as_spoken, link_results, warn_of_blocks
 from toolkit.agents.partial import telling
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage
@@ -227,7 +227,9 @@ class AirgapChat:
 
     def steps(self, messages: Any) -> Steps:
         """Return the run as a generator without I/O, for a driver of your own; see `Rounds.steps`."""
-        return self._rounds.steps(link_results(as_chat_messages(as_spoken(messages))))
+        spoken = as_spoken(messages)
+        warn_of_blocks(spoken, self._warned, "AirgapChat")
+        return self._rounds.steps(link_results(as_chat_messages(spoken)))
 
     def run(self, step: Run) -> Any:
         """Run one call of a run; a failure is a result too."""
