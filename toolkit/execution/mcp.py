@@ -12,6 +12,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
+import importlib
 import tempfile
 import threading
 import weakref
@@ -74,6 +75,8 @@ class McpSession:
         from toolkit.execution.openapi.http import check_limit
 
         load_extra("mcp", "mcp")
+        with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
+            importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
         self.target = target
         self.timeout_s = timeout_s

@@ -201,7 +201,10 @@ def test_no_error_holds_the_credential(echo: Any, other_host: Any, kind: str) ->
 
 def test_what_a_server_echoes_is_hidden_from_the_model(echo: Any) -> None:
     echo.says({"headers": {"X-Key": SECRET}})
-    assert "s3cret" not in str(OpenAPIService.load(secured(echo.url), credentials=SECRET).call("x", {}))
+    service = OpenAPIService.load(secured(echo.url), credentials=SECRET)
+    assert "s3cret" not in str(service.call("x", {}))
+    echo.says('{"key": "' + "".join(f"\\u{ord(letter):04x}" for letter in SECRET) + '"}')
+    assert service.call("x", {}) == {"key": "[hidden]"}
 
 
 def test_nothing_shows_the_credential() -> None:
