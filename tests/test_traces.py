@@ -210,7 +210,7 @@ def test_a_fault_in_writing_never_hides_the_outcome(tmp_path, monkeypatch):
         if len(written) > 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("toolkit.traces._Journal._write", full)
+    monkeypatch.setattr("toolkit.trace_file.Journal._write", full)
     trace = run(trace_file=tmp_path / "t.jsonl")  # warnings are errors here, and yet it ends well
     assert trace.text == "<b>done</b>"
     assert [e.source for e in trace.of_kind("error")] == ["trace file"]

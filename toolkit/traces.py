@@ -4,18 +4,16 @@ A trace is the value of a run. It holds the final messages and state, and the ev
 call with the exact prompt, the raw reply and what was read out of it, each tool call and its result, jumps, changes
 of the state, errors. Given a file it is also written there as it goes, one JSON line an event, so that a process
 killed in the middle of a tool call leaves everything up to that call.
-Not here: how a trace looks in a notebook (`toolkit.trace_html`); who records it (`toolkit.agents`).
+Not here: its file (`toolkit.trace_file`), how it looks in a notebook (`toolkit.trace_html`), who records it
+(`toolkit.agents`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import threading
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from typing import Any
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.plainly import as_json, plainly
+from toolkit.trace_file import Journal, Table, runs_in
 
 VERSION = 1
 
@@ -100,14 +99,16 @@ class Trace:
         self.seconds = 0.0
         self.listener: Callable[[Event], None] | None = None
         self._zero = time.perf_counter()
-        self._file = _Journal(Path(file), self) if file is not None else None
+        self._file: Journal | None = None
+        if file is not None:
+            self._file = Journal(Path(file), self.id, {"version": VERSION, **self._head()})
 
     def record(self, kind: str, source: str = "agent", **data: Any) -> None:
         """Add an event, and write it to the file if there is one."""
         event = Event(kind, time.perf_counter() - self._zero, source, data)
         self.events.append(event)
         if self._file is not None:
-            self._file.event(event)
+            self._write("event", lambda table: _event_line(event, table))
         if self.listener is not None:
             self.listener(event)
 
@@ -120,8 +121,12 @@ class Trace:
         self.seconds = time.perf_counter() - self._zero
         if reason != "error":
             self.error = None  # a wrapper tried again, and this time it went well
-        if self._file is not None:
-            self._file.end()
+        self._write("end", self._tail)
+
+    def _write(self, key: str, make: Callable[[Table], dict[str, Any]]) -> None:
+        fault = self._file.add(key, make) if self._file is not None else None
+        if fault is not None:
+            self.events.append(Event("error", time.perf_counter() - self._zero, "trace file", {"error": fault}))
 
     def close(self) -> None:
         """Close the file, if there is one; a trace that was not finished stays readable."""
@@ -165,14 +170,14 @@ class Trace:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trace as plain JSON data; each message is stored once and referred to by number."""
-        table = _Table()
+        table = Table()
         events = [_event_line(event, table) for event in self.events]
         return {"version": VERSION, **self._head(), "events": events, **self._tail(table), "table": table.lines}
 
     def _head(self) -> dict[str, Any]:
         return {"id": self.id, "agent": self.agent, "started": self.started}
 
-    def _tail(self, table: _Table) -> dict[str, Any]:
+    def _tail(self, table: Table) -> dict[str, Any]:
         return {
             "messages": table.numbers(self.messages),
             "state": self.state,
@@ -236,7 +241,7 @@ class Trace:
         Raises:
             ConfigError: no such file, or no such run in it.
         """
-        runs = _split_runs(Path(path))
+        runs = runs_in(Path(path))
         try:
             data = runs[run]
         except IndexError:
@@ -262,31 +267,7 @@ def _read(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
 
 
-class _Table:
-    """Number messages, so that a prompt repeated each turn is stored once."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
-        self._numbers: dict[int, int] = {}
-        self._kept: list[ChatMessage] = []  # keeps ids from being used again
-        self._same: dict[str, int] = {}  # text -> number; prompts are rendered anew each turn
-
-    def numbers(self, messages: Sequence[ChatMessage]) -> list[int]:
-        return [self._number(message) for message in messages]
-
-    def _number(self, message: ChatMessage) -> int:
-        found = self._numbers.get(id(message))
-        if found is None:
-            line = message.to_dict()
-            text = as_json(line)
-            found = self._numbers[id(message)] = self._same.setdefault(text, len(self.lines))
-            self._kept.append(message)
-            if found == len(self.lines):
-                self.lines.append(line)
-        return found
-
-
-def _event_line(event: Event, table: _Table) -> dict[str, Any]:
+def _event_line(event: Event, table: Table) -> dict[str, Any]:
     data = event.plain()
     if isinstance(data.get("messages"), list):
         data["messages"] = table.numbers(data["messages"])
@@ -298,110 +279,3 @@ def _read_event(line: Mapping[str, Any], table: Sequence[ChatMessage]) -> Event:
     if isinstance(data.get("messages"), list):
         data["messages"] = tuple(table[number] for number in data["messages"])
     return Event(line["kind"], line["at"], line["source"], data)
-
-
-class _Journal:
-    """Append events to a file as they happen; each line goes to the operating system at once.
-
-    Each line names its run and is one write, so that several runs may share a file. A fault in writing is told, and
-    ends the file, never the run.
-    """
-
-    def __init__(self, path: Path, trace: Trace) -> None:
-        self._trace = trace
-        self._table = _Table()
-        self._lock = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # a run that was killed may have left half a line
-        torn = path.exists() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
-        self._out = path.open("ab", buffering=0)
-        if torn:
-            self._out.write(b"\n")
-        self._write({"version": VERSION, **trace._head()})
-
-    def event(self, event: Event) -> None:
-        self._tell("event", lambda table: _event_line(event, table))
-
-    def end(self) -> None:
-        self._tell("end", self._trace._tail)
-
-    def close(self) -> None:
-        with self._lock, contextlib.suppress(OSError):
-            self._out.close()
-
-    def _tell(self, key: str, make: Callable[[_Table], dict[str, Any]]) -> None:
-        with self._lock:
-            if self._out.closed:
-                return
-            try:
-                known = len(self._table.lines)
-                line = make(self._table)
-                for message in self._table.lines[known:]:
-                    self._write({"run": self._trace.id, "message": message})
-                self._write({"run": self._trace.id, key: line})
-            except Exception as error:
-                self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        with contextlib.suppress(OSError):
-            self._out.close()
-        text = f"The trace file is not written any further: {type(error).__name__}: {error}"
-        self._trace.events.append(
-            Event("error", time.perf_counter() - self._trace._zero, "trace file", {"error": text})
-        )
-        with contextlib.suppress(Warning):  # where warnings are errors, too, the run goes on
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
-
-    def _write(self, line: dict[str, Any]) -> None:
-        rest = memoryview((as_json(line) + "\n").encode())
-        while rest:  # a raw file may take less than it is given
-            rest = rest[self._out.write(rest) or 0 :]
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.is_file():
-        raise ConfigError(f"There is no trace file {str(path)!r}.")
-    # not splitlines: JSON text may hold U+2028 and its like as they are
-    for line in path.read_text("utf-8", errors="replace").split("\n"):
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):  # the half line of a killed process
-            continue
-        if isinstance(value, dict):
-            yield value
-
-
-def _split_runs(path: Path) -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = []
-    by_id: dict[Any, dict[str, Any]] = {}
-    for line in _lines(path):
-        if "version" in line:
-            runs.append({**line, "events": [], "table": [], **_unfinished()})
-            by_id[line.get("id")] = runs[-1]
-        elif runs:
-            _add_line(by_id.get(line.get("run"), runs[-1]), line)  # older files name no run in their lines
-    return runs
-
-
-def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
-    if "message" in line:
-        run["table"].append(line["message"])
-    elif "event" in line:
-        event = line["event"]
-        run["events"].append(event)
-        run["seconds"] = event["at"]
-        if event["kind"] == "model_call" and event["source"] == "agent":
-            run["messages"] = event["data"].get("messages", [])
-    elif "end" in line:
-        run.update(line["end"])
-
-
-def _unfinished() -> dict[str, Any]:
-    return {
-        "messages": [],
-        "state": {},
-        "structured_response": None,
-        "stop_reason": "unfinished",
-        "error": None,
-        "seconds": 0.0,
-    }

@@ -12,6 +12,7 @@ import toolkit as tk
 
 pytest.importorskip("langchain_openai")
 
+import openai
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool as langchain_tool
@@ -270,6 +271,6 @@ def test_structured_output_is_refused_clearly(server):
 
 def test_what_the_server_fails_at_later_holds_the_run_so_far(server):
     server.lines = [CALL]
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(openai.InternalServerError) as caught:
         make(server, max_retries=0).bind_tools([EchoTool()]).invoke("go")
     assert [call.tool_name for call in caught.value.partial.calls] == ["echo"]
