@@ -45,6 +45,7 @@ def test_rows_and_table_say_what_happened():
     assert (line["calls_right"], line["calls_judged"]) == (2, 4)
     assert (line["abstentions_right"], line["false_calls"], line["abstentions_judged"]) == (1, 0, 1)
     assert "3/5 = 60 %" in result.to_text()
+    assert result.rows["digest"].str.len().gt(8).all()
     assert list(result.failures()["case"]) == ["Rome", "Bern"]
     assert set(result.table(by="domain")["domain"]) == {"test"}
 

@@ -119,15 +119,25 @@ def _run(
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
     for name, model in found.items():
         mine = [recipe for recipe in recipes if recipe.model == name]
+        marks = _marks(model)
         try:
             for recipe in mine:
                 for repeat in range(repeats):
                     answering = _wrapped(model, name, kept, mode, repeat)
                     for case in cases:
-                        yield _row(_Job(recipe, case, repeat), answering)
+                        yield {**_row(_Job(recipe, case, repeat), answering), **marks}
         finally:
             if model is not None and name not in models:
                 model.close()
+
+
+def _marks(model: ChatModel | None) -> dict[str, str]:
+    """Return what tells one version of a model or server from another (Source: ollama-python#514); blank in a replay."""
+    try:
+        found = model.fingerprint() if model is not None else {}
+    except ToolkitError:
+        found = {}
+    return {"digest": str(found.get("digest", ""))[:19], "server": str(found.get("server", ""))}
 
 
 def _load(name: str) -> ChatModel:
