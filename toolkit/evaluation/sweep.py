@@ -132,7 +132,7 @@ def _run(
 
 
 def _marks(model: ChatModel | None) -> dict[str, str]:
-    """Return what tells one version of a model or server from another (Source: ollama-python#514); blank in a replay."""
+    """Return what tells versions of model and server apart (Source: ollama-python#514); blank in a replay."""
     try:
         found = model.fingerprint() if model is not None else {}
     except ToolkitError:
