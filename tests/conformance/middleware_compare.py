@@ -78,7 +78,7 @@ class Comparison:
             found.append("error")
         if self.events(self.theirs) != self.events(self.ours):
             found.append("events")
-        if not self._same_calls(self.theirs["model_calls"], self.ours["model_calls"]):
+        if not self.same_calls(self.theirs["model_calls"], self.ours["model_calls"]):
             found.append("model_calls")
         if not self.same_messages(self.theirs.get("final_messages"), self.ours.get("final_messages")):
             found.append("final_messages")
@@ -115,7 +115,7 @@ class Comparison:
             return False
         return ours in self.words or (self.builtin and ours not in self.own)
 
-    def _same_calls(self, theirs: list[Data], ours: list[Data]) -> bool:
+    def same_calls(self, theirs: list[Data], ours: list[Data]) -> bool:
         return len(theirs) == len(ours) and all(map(self._same_call, theirs, ours))
 
     def _same_call(self, theirs: Data, ours: Data) -> bool:
