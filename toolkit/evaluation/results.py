@@ -260,9 +260,15 @@ def display_table(table: Any) -> Any:
     )
 
 
-def readable(frame: Any) -> Any:
-    """Return a DataFrame styled for reading long replies: wrapped, left-aligned, and escaped as hostile text."""
-    long = {"text-align": "left", "white-space": "pre-wrap", "max-width": "28em", "vertical-align": "top"}
-    styled = frame.style.hide(axis="index").format(escape="html").format_index(escape="html", axis=1)
-    styled = styled.format_index(escape="html", axis=0).set_properties(**long)
+def readable(frame: Any, wrap: bool = True) -> Any:
+    """Return a DataFrame styled for reading: left-aligned, without index, escaped as hostile text.
+
+    Args:
+        frame: any DataFrame.
+        wrap: wrap long texts such as replies; else each row keeps to one line.
+    """
+    look = {"text-align": "left", "vertical-align": "top"}
+    look |= {"white-space": "pre-wrap", "max-width": "28em"} if wrap else {"white-space": "nowrap"}
+    styled = frame.style.hide(axis="index").format(escape="html", precision=3).format_index(escape="html", axis=1)
+    styled = styled.format_index(escape="html", axis=0).set_properties(**look)
     return styled.set_table_styles([{"selector": "th", "props": "text-align: left"}])
