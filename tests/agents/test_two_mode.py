@@ -414,14 +414,15 @@ def test_the_five_actions(action, given, check):
     assert check(turn.context), turn
 
 
+@pytest.mark.parametrize("mode", ["default", "faithful"])
 @pytest.mark.parametrize("how", ["respond", "arespond"])
-def test_whatever_a_model_raises_holds_the_turn_so_far(how):
+def test_whatever_a_model_raises_holds_the_turn_so_far(how, mode):
     def look(query: str) -> list:
         """Look for goods."""
         return ["red 1"]
 
     wanted = '{"action": "look", "action_input": {"query": "red"}}'
-    agent = tk.TwoModeAgent(tk.ScriptedModel([wanted, ConnectionError("reset")]), [look])
+    agent = tk.TwoModeAgent(tk.ScriptedModel([wanted, ConnectionError("reset")]), [look], mode=mode)
     with pytest.raises(ConnectionError, match="reset") as caught:
         asyncio.run(agent.arespond("red?")) if how == "arespond" else agent.respond("red?")
     assert caught.value.partial.context == ["red 1"]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.agents.partial import keep_partial
 from toolkit.agents.two_mode.actions import AnyAction, Runner
 from toolkit.agents.two_mode.steps import Complete, Dispatch, Steps
 from toolkit.agents.two_mode.turn import ActionRun, ModeCall, TwoModeTurn
@@ -69,20 +70,24 @@ def converse(message: str, tool_prompt: str, chat_prompt: str, history: Conversa
     before = "\n".join(history.conversation_history)
     prompt = chat_prompt.format(before, user, str(context) if needed else NO_CONTEXT)
     history.add_message("User: ", f"{context}\n\n{user}" if needed else message)
-    chat_reply: Reply = yield Complete("chat", prompt, STOP, MAX_TOKENS)
-    answer = _said(chat_reply)
-    history.add_message("Assistant: ", answer)
-    return TwoModeTurn(
+    turn = TwoModeTurn(
         message,
-        answer,
+        "",
         tool=needed,
         context=context if needed else None,
         reason=None if needed else type(error).__name__,
         detail="" if needed else str(error),
         actions=_record(value, context, error),
         tool_calls=(ModeCall(asked, tool_reply),),
-        chat_call=ModeCall(prompt, chat_reply),
     )
+    try:
+        chat_reply: Reply = yield Complete("chat", prompt, STOP, MAX_TOKENS)
+        answer = _said(chat_reply)
+    except Exception as failure:
+        keep_partial(failure, lambda: turn)
+        raise
+    history.add_message("Assistant: ", answer)
+    return turn.replace(text=answer, chat_call=ModeCall(prompt, chat_reply))
 
 
 def _said(reply: Reply) -> str:
