@@ -137,11 +137,13 @@ def test_the_decorator_takes_options_and_leaves_the_function_callable():
         (lambda: tk.Tool("a", "", {"type": "object", "properties": {"x": {"type": "strin"}}}), "no valid JSON Schema"),
         (lambda: tk.Tool("a", "", []), "must be a JSON Schema object"),
         (lambda: tk.Tool.from_function(lambda x: x), "Parameter 'x' of '<lambda>' has no type"),
+        (lambda: tk.Tool.from_function(max), "'max' has no signature"),
+        (lambda: as_tools(3), "Expected a list of tools, got 3"),
         (lambda: as_tools([3]), "3 is no tool"),
         (lambda: as_tools(book), "Put it in brackets"),
         (lambda: tk.Toolset([book, book]), "given more than once: 'book'"),
     ],
-    ids=["no name", "array", "bad type", "no schema", "untyped", "number", "bare tool", "twice"],
+    ids=["no name", "array", "bad type", "no schema", "untyped", "builtin", "no list", "number", "bare tool", "twice"],
 )
 def test_mistakes_are_named(build, message):
     with pytest.raises(ConfigError, match=message):

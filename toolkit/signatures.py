@@ -56,7 +56,7 @@ def parameters_model(function: Callable[..., Any]) -> Any:
     name = getattr(function, "__name__", type(function).__name__)
     hints = resolved_hints(function, name)
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in _parameters(function, name):
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         if is_injected(hints.get(parameter.name)):  # the invoker gives it, never the model
@@ -85,6 +85,13 @@ def parameters_model(function: Callable[..., Any]) -> Any:
 def is_injected(hint: Any) -> bool:
     """Tell whether a parameter of this type is given by the invoker, such as the live State."""
     return any(getattr(kind, "injected_into_tools", False) for kind in (hint, *typing.get_args(hint)))
+
+
+def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some builtins have none
+        raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.") from None
 
 
 def _is_field(value: Any) -> bool:
