@@ -16,7 +16,7 @@ HEAVY = {
 }  # fmt: skip
 FLOORS = [
     {"errors", "messages", "resources", "dotted", "plainly"},
-    {"tools", "signatures", "wiring", "traces", "trace_html", "templates", "schemas"},
+    {"tools", "signatures", "wiring", "traces", "trace_file", "trace_html", "templates", "schemas"},
     {"extraction", "models", "marketplace"},
     {"protocols", "execution"},
     {"agents"},
