@@ -1,80 +1,128 @@
 """What may a hook edit in place? Copies: the messages of the history as hooks and wrappers get them.
 
-Each message is copied once and the copy handed out again until somebody edits it; copying a long history for every
-hook would cost more than the rest of the loop.
+Each message is copied once. A copy notes when it is edited; until then the same copies are handed out again, since
+copying a long history for every hook would cost more than the rest of the loop.
 Not here: the history itself (`toolkit.agents.state`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import is_
 from typing import Any
 
-from toolkit.messages import ChatMessage, ChatRole, ToolCall
-
-_ASSISTANT = ChatRole.ASSISTANT
+from toolkit.messages import ChatMessage, ToolCall
 
 
 def copied(value: Any) -> Any:
     """Return a copy of JSON data that can be edited; other objects in it stay the same."""
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
-    if type(value) is list:
+    if isinstance(value, list):
         return [copied(item) for item in value]
     return value
 
 
-@dataclass(slots=True)
-class _Pair:
-    """Hold a message and its copy, and of both what can be edited, to be compared in one step."""
+class Watch:
+    """Note whether anything was edited."""
 
-    message: ChatMessage
-    copy: ChatMessage
-    kept: tuple[dict[str, Any], ...]
-    shown: tuple[dict[str, Any], ...]
+    __slots__ = ("edited",)
+
+    def __init__(self) -> None:
+        self.edited = False
+
+
+def _noting(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.watch.edited = True
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+class WatchedDict(dict[Any, Any]):
+    """Be a dict that notes edits; copies and pickles of it are plain dicts."""
+
+    __slots__ = ("watch",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class WatchedList(list[Any]):
+    """Be a list that notes edits; copies and pickles of it are plain lists."""
+
+    __slots__ = ("watch",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+_DICT_EDITS = "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"
+_LIST_EDITS = "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort"
+for _name in _DICT_EDITS.split():
+    setattr(WatchedDict, _name, _noting(getattr(dict, _name)))
+for _name in _LIST_EDITS.split():
+    setattr(WatchedList, _name, _noting(getattr(list, _name)))
+
+
+def watched(value: Any, watch: Watch) -> Any:
+    """Return a copy of JSON data that notes edits in `watch`; other objects in it stay the same."""
+    if isinstance(value, dict):
+        made: Any = WatchedDict((key, watched(item, watch)) for key, item in value.items())
+    elif isinstance(value, list):
+        made = WatchedList([watched(item, watch) for item in value])
+    else:
+        return value
+    made.watch = watch
+    return made
 
 
 class Copies:
-    """Hold a copy of each message, and which message a copy is of."""
+    """Hold a copy of each message of a history, in its order, and start anew once one of them was edited."""
 
-    __slots__ = ("_by_copy", "_by_message")
+    __slots__ = ("_copies", "_originals", "_watch")
 
     def __init__(self) -> None:
-        # both sides are held, so that no id is used again
-        self._by_message: dict[int, _Pair] = {}
-        self._by_copy: dict[int, _Pair] = {}
+        self._start()
 
-    def of(self, messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    def _start(self) -> None:
+        self._originals: list[ChatMessage] = []
+        self._copies: list[ChatMessage] = []
+        self._watch = Watch()
+
+    def of(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """Return the messages' copies: an edit in place of meta or arguments stays in the copy, and is then dropped."""
-        known = self._by_message.get
-        return [
-            pair.copy if (pair := known(id(message))) is not None and pair.kept == pair.shown else self._new(message)
-            for message in messages
-        ]
+        known = self._originals
+        if self._watch.edited or len(known) > len(messages) or not all(map(is_, known, messages)):
+            self._start()
+        for message in messages[len(self._originals) :]:
+            self._originals.append(message)
+            self._copies.append(_copy(message, self._watch))
+        return self._copies.copy()
 
-    def _new(self, message: ChatMessage) -> ChatMessage:
-        copy = _copy(message)
-        self._by_message[id(message)] = self._by_copy[id(copy)] = _Pair(message, copy, _open(message), _open(copy))
-        return copy
-
-    def kept(self, messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    def kept(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
         """Return messages that no hook holds, for the trace: the originals of unedited copies, new copies of others."""
-        known = self._by_copy.get
-        return tuple(
-            pair.message if (pair := known(id(message))) is not None and pair.kept == pair.shown else _copy(message)
-            for message in messages
-        )
+        if self._watch.edited:
+            return tuple(map(_plain, messages))
+        if len(messages) <= len(self._copies) and all(map(is_, messages, self._copies)):
+            return tuple(self._originals[: len(messages)])
+        original = {id(mine): message for mine, message in zip(self._copies, self._originals, strict=True)}
+        return tuple(original.get(id(message)) or _plain(message) for message in messages)
 
 
-def _copy(message: ChatMessage) -> ChatMessage:
-    content = message._content
-    if message._role is _ASSISTANT and any(isinstance(part, ToolCall) for part in content):
-        content = tuple(
-            replace(part, arguments=copied(part.arguments)) if isinstance(part, ToolCall) else part for part in content
-        )
+def _copy(message: ChatMessage, watch: Watch) -> ChatMessage:
+    content = tuple(
+        replace(part, arguments=watched(part.arguments, watch)) if isinstance(part, ToolCall) else part
+        for part in message._content
+    )
+    return ChatMessage(message._role, content, message._name, watched(message._meta, watch))
+
+
+def _plain(message: ChatMessage) -> ChatMessage:
+    content = tuple(
+        replace(part, arguments=copied(part.arguments)) if isinstance(part, ToolCall) else part
+        for part in message._content
+    )
     return ChatMessage(message._role, content, message._name, copied(message._meta))
-
-
-def _open(message: ChatMessage) -> tuple[dict[str, Any], ...]:
-    return (message._meta, *(part.arguments for part in message._content if isinstance(part, ToolCall)))

@@ -16,6 +16,7 @@ from toolkit.errors import AgentError, ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, TextContent, ToolCall, ToolCallResult
 
 _DEEPEST = 50  # levels of a value that are looked at one by one; what lies deeper is looked at as text
+_GROUPS: tuple[Any, ...] = (list, tuple, set, frozenset)
 Strategy = Literal["redact", "mask", "hash", "block"]
 Detector = Callable[[str], Sequence[tuple[int, int]]]
 
@@ -143,9 +144,10 @@ class PIIRedaction(AgentMiddleware):
             made: Any = {self._value(k): self._value(v, depth + 1) for k, v in value.items()}
             same = all(a is b and made[a] is value[b] for a, b in zip(made, value, strict=False))
             return value if same and len(made) == len(value) else made
-        if depth < _DEEPEST and type(value) in (list, tuple, set, frozenset):
+        kind = next((kind for kind in _GROUPS if isinstance(value, kind)), None)
+        if kind is not None and depth < _DEEPEST:
             items = [self._value(item, depth + 1) for item in value]
-            return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
+            return value if all(a is b for a, b in zip(items, value, strict=True)) else kind(items)
         text = value if isinstance(value, str) else str(value)
         hidden = self.hide(text)
         return value if hidden == text else hidden
