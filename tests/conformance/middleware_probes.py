@@ -1,7 +1,7 @@
 """What are the facts about requests, decorators and construction? Questions that need code, one function each.
 
-A probe returns our facts in the original's words and, where they differ, the rows that ask for it; it has then
-checked the repaired behaviour itself.
+A probe returns our facts in the original's words and, where a row of the table asks for other ones, what they must
+be: for each such row the facts that change, all others being the original's. It has then tried the repair itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from toolkit.agents.middleware import HOOKS, has_hook
 from toolkit.agents.plan import Plan
 
 Data = dict[str, Any]
-Facts = tuple[Any, list[str]]
+Facts = tuple[Any, dict[str, Any]]  # our facts; row -> {fact: what it is here}, or the whole where one fact is all
 
 
 def probe(scenario: Data) -> tuple[str, list[str], str]:
@@ -24,11 +24,20 @@ def probe(scenario: Data) -> tuple[str, list[str], str]:
     ask = PROBES.get(scenario["name"])
     if ask is None:
         return "differs", [], f"there is no probe {scenario['name']!r}"
-    ours, rows = ask()
-    ours = json.loads(json.dumps(ours, default=str))
-    if plain(ours) == plain(scenario["observed"]):
+    ours, repairs = ask()
+    ours, theirs = plain(json.loads(json.dumps(ours, default=str))), plain(scenario["observed"])
+    if ours == theirs:
         return "agrees", [], ""
-    return ("differs on purpose", rows, "") if rows else ("differs", [], f"facts: {ours}")
+    if repairs and ours == repaired(theirs, repairs):
+        return "differs on purpose", list(repairs), ""
+    return "differs", [], f"facts: {ours}"
+
+
+def repaired(theirs: Any, repairs: dict[str, Any]) -> Any:
+    """Return the original's facts with those changed that rows of the table change."""
+    for changes in repairs.values():
+        theirs = {**theirs, **changes} if isinstance(theirs, dict) and isinstance(changes, dict) else changes
+    return theirs
 
 
 def plain(facts: Any) -> Any:
@@ -57,7 +66,7 @@ def attempt(work: Callable[[], Any]) -> Data:
 
 
 def override_unknown() -> Facts:
-    return attempt(lambda: str(request().override(bogus=1))), []
+    return attempt(lambda: str(request().override(bogus=1))), {}
 
 
 def override_system_prompt_alias() -> Facts:
@@ -70,7 +79,7 @@ def override_system_prompt_alias() -> Facts:
         "none": none.system_message,
         "both": both,
         "prompt_property": new.system_prompt,
-    }, []
+    }, {}
 
 
 def override_shares_mutable_lists() -> Facts:
@@ -84,11 +93,11 @@ def override_shares_mutable_lists() -> Facts:
         "settings_same_object": new.model_settings is old.model_settings,
         "is_new_object": new is not old,
     }
-    return shared, ["A-W7"] if frozen else []
+    return shared, {"A-W7": {"settings_same_object": False}} if frozen else {}
 
 
 def override_runtime_allowed() -> Facts:
-    return attempt(lambda: request().override(runtime="R").runtime), []
+    return attempt(lambda: request().override(runtime="R").runtime), {}
 
 
 def request_setattr() -> Facts:
@@ -99,7 +108,8 @@ def request_setattr() -> Facts:
         "unknown": attempt(lambda: setattr(one, "brand_new_attr", 1)),
     }
     frozen = all("error" in fact for fact in tried.values()) and one == request(model=one.model)
-    return {**tried, "value": one.tool_choice}, ["A-W7"] if frozen else []
+    now = {"value": one.tool_choice, "system_message": one.system_message, "unknown_stuck": None}
+    return {**tried, **now}, {"A-W7": {**dict.fromkeys(tried, "error"), **dict.fromkeys(now)}} if frozen else {}
 
 
 def request_defaults() -> Facts:
@@ -111,7 +121,7 @@ def request_defaults() -> Facts:
         "system_message": one.system_message,
         "response_format": one.response_format,
         "positional_rejected": attempt(lambda: tk.ModelRequest(tk.ScriptedModel([]), []))["error"],
-    }, []
+    }, {}
 
 
 def tool_call_request() -> Facts:
@@ -124,7 +134,25 @@ def tool_call_request() -> Facts:
         "new": new.tool_call["name"],
         "unknown": attempt(lambda: old.override(zzz=1)),
         "setattr": assigned,
-    }, ["A-W7"] if "error" in assigned and old.state == {} else []
+    }, {"A-W7": {"setattr": "error"}} if old.state == {} and edits_stay_inside() else {}
+
+
+def edits_stay_inside() -> bool:
+    """Tell whether a wrapper's edits of nested arguments and of the state reach neither history nor trace."""
+    given, ran = {"box": {"items": [1]}}, []
+
+    class Edit(tk.AgentMiddleware):
+        def wrap_tool_call(self, request, handler):
+            request.tool_call.args["box"]["items"].append(2)
+            request.state["messages"].clear()
+            return handler(request)
+
+    tool = tk.Tool("t", "", {"type": "object", "properties": {"box": {"type": "object"}}}, lambda box: ran.append(box))
+    model = tk.ScriptedModel([tk.ToolCall("t", given, "1"), "done"])
+    trace = tk.Agent(model, [tool], middleware=[Edit()]).run("go")
+    called = [call.arguments for message in trace.messages for call in message.tool_calls]
+    noted = [event.data["call"].arguments for event in trace.events if event.kind == "tool_call"]
+    return ran == [{"items": [1, 2]}] and called == noted == [given] == [{"box": {"items": [1]}}]
 
 
 def response_shapes() -> Facts:
@@ -136,7 +164,7 @@ def response_shapes() -> Facts:
         "ExtendedModelResponse": list(tk.ExtendedModelResponse.__dataclass_fields__),
         "model_response_frozen": attempt(assign),
         "equality_by_value": tk.ModelResponse(result=[]) == tk.ModelResponse(result=[]),
-    }, []
+    }, {}
 
 
 def decorator_object() -> Facts:
@@ -174,7 +202,7 @@ def decorator_object() -> Facts:
         "dynamic_prompt_async": describe(adp),
         # here a plain subclass has the attribute, empty: one case less for readers of it
         "plain_subclass_has_tools_attr": bool(type("X", (tk.AgentMiddleware,), {})().tools),
-    }, []
+    }, {}
 
 
 def describe(made: tk.AgentMiddleware) -> Data:
@@ -196,7 +224,7 @@ def decorator_lambda_and_callable() -> Facts:
     return {
         "lambda_name": tk.before_model(lambda state, runtime: None).name,
         "callable_object_name": tk.before_model(Callable_()).name,
-    }, []
+    }, {}
 
 
 class Twice(tk.AgentMiddleware):
@@ -206,7 +234,7 @@ class Twice(tk.AgentMiddleware):
 
 def duplicate_names() -> Facts:
     names = Plan((Twice(), Twice())).names
-    return attempt(lambda: None), ["A-W8"] if names == ("Twice", "Twice#2") else []
+    return attempt(lambda: None), {"A-W8": {"value": None}} if names == ("Twice", "Twice#2") else {}
 
 
 def duplicate_names_with_name_property() -> Facts:
@@ -215,18 +243,18 @@ def duplicate_names_with_name_property() -> Facts:
 
     hooks = [hook.label for hook in Plan((named("one"), named("two"))).sync_chains.before_model]
     clash = "error" in attempt(lambda: Plan((named("one"), named("one"))))
-    return {"value": ["__end__", "__start__", "model", *hooks] if clash else []}, []
+    return {"value": ["__end__", "__start__", "model", *hooks] if clash else []}, {}
 
 
 def hook_config_rejects_nothing() -> Facts:
     found = attempt(lambda: tk.hook_config(can_jump_to=["nowhere"])(lambda self, state, runtime: None))
-    return found, ["A-W3"] if "'nowhere'" in found.get("message", "") else []
+    return found, {"A-W3": "error"} if "'nowhere'" in found.get("message", "") else {}
 
 
 def jump_to_tools_without_tools() -> Facts:
     hook = tk.hook_config(can_jump_to=["tools"])(lambda self, state, runtime: None)
     made = type("Z", (tk.AgentMiddleware,), {"before_model": hook})()
-    return attempt(lambda: tk.Agent(tk.ScriptedModel([]), middleware=[made]) and "built"), []
+    return attempt(lambda: tk.Agent(tk.ScriptedModel([]), middleware=[made]) and "built"), {}
 
 
 def node_names() -> Facts:
@@ -240,7 +268,7 @@ def node_names() -> Facts:
         "A.after_model->tools?", "A.before_agent->A.before_model", "A.before_model->model",
         "__start__->A.before_agent", "model->A.after_model", "tools->A.before_model?",
     ]  # fmt: skip
-    return {"nodes": [*labels, "__end__", "__start__", "model", "tools"], "edges": edges if walked() else []}, []
+    return {"nodes": [*labels, "__end__", "__start__", "model", "tools"], "edges": edges if walked() else []}, {}
 
 
 def walked() -> bool:
@@ -257,7 +285,7 @@ def walked() -> bool:
 
 def default_recursion_limit() -> Facts:
     limit = tk.Agent(tk.ScriptedModel([])).setup.limits.model_calls
-    return {"recursion_limit": limit}, ["A-W14"] if limit == 25 else []
+    return {"recursion_limit": limit}, {"A-W14": {"recursion_limit": 25}}
 
 
 def duplicate_tool_names() -> Facts:
@@ -266,7 +294,7 @@ def duplicate_tool_names() -> Facts:
         tk.Tool("t", "", {"type": "object"}, lambda: "second"),
     ]
     found = attempt(lambda: tk.Agent(tk.ScriptedModel([]), tools))
-    return found, ["A-W17"] if "'t'" in found.get("message", "") else []
+    return found, {"A-W17": "error"} if "'t'" in found.get("message", "") else {}
 
 
 PROBES: dict[str, Callable[[], Facts]] = {

@@ -58,7 +58,7 @@ def judge(scenario: Data, ours: Data | None = None) -> Verdict:
     if misfits and not modelled(scenario):
         misfits = beside_ready_made(scenario, theirs, ours, set(met))
     else:
-        misfits = misfits or unexplained(comparison, predicted, met, other)
+        misfits = misfits or unexplained(comparison, predicted, met)
     return ("differs", [], ", ".join(misfits)) if misfits else ("differs on purpose", list(met), ", ".join(differences))
 
 
@@ -72,10 +72,11 @@ def run(scenario: Data, **settings: Any) -> Data:
 
 
 # ---------------------------------------------------------------------- what the original may have done
-def unexplained(comparison: Comparison, predicted: Data, met: dict[str, Met], other: Any = ()) -> list[str]:
+def unexplained(comparison: Comparison, predicted: Data, met: dict[str, Met]) -> list[str]:
     """Return the parts in which the original did something that no row met explains."""
     theirs, scenario = comparison.theirs, comparison.scenario
     row, first = min(met.items(), key=lambda item: (item[1].events, item[1].calls))
+    other = put_in_place(scenario, comparison.ours)
     fit = Fit(scenario, predicted, theirs, comparison.own, other=other, theirs=True)
     found = []
     if not starts(theirs["events"], predicted["events"][: first.events], scenario):
@@ -198,10 +199,10 @@ def same_tools(theirs: Data, ours: Data) -> bool:
     return all((call["model"], str(call.get("tools"))) in offered for call in ours["model_calls"])
 
 
-def put_in_place(scenario: Data, theirs: Data) -> set[str]:
-    """Return the texts that a ready-made middleware may have put in the place of others, as the original showed."""
+def put_in_place(scenario: Data, other: Data) -> set[str]:
+    """Return the texts that a ready-made middleware may have put in the place of others, as the other run shows."""
     if not any(m.get("builtin") in CHANGES_TEXTS for m in scenario.get("middlewares", [])):
         return set()
-    lines = [line for call in theirs["model_calls"] for line in call["messages"]]
-    said = [text_of(m["content"]) for m in theirs.get("final_messages") or ()]
+    lines = [line for call in other["model_calls"] for line in call["messages"]]
+    said = [text_of(m["content"]) for m in (other.get("partial") or other).get("final_messages") or ()]
     return {"[cleared]", *said, *(line.partition(":")[2].partition(" calls=")[0] for line in lines)}
