@@ -51,6 +51,19 @@ OSLO = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
         ('{"name": "nobody", "arguments": {"a": 1}}', "abstained", "undeclared"),
         ("You call get_weather(city, days).", "abstained", "signature"),
         ('Action: Final Answer\nAction Input: "done"', "abstained", "no_tool_wanted"),
+        ('The tool:\n```\n{"name": "beep", "description": "Be', "abstained", "schema_echo"),
+        ('[{"type": "function", "function": {"name": "beep", "description": "Be', "abstained", "schema_echo"),
+        ('```json\n{"name": "get_weather", "arguments": {"city": Oslo or so}}\n```', "broken", "bad_json"),
+        ("tool: get_weather\narguments:\n  city: 'Os", "truncated", "truncated"),
+        ("tool: get_weather\narguments:\n  city: ", "truncated", "truncated"),
+        ("tool: get_weather\narguments:\n  city: Oslo\n  da", "truncated", "truncated"),
+        ("tool: get_weather\narguments:\n", "truncated", "truncated"),
+        ("✿FUNCTION✿: get_weather\n✿A", "truncated", "truncated"),
+        ("Action: get_weather\nAction Input:\n```jso", "truncated", "truncated"),
+        ("Action: get_weather\nAction Input:", "truncated", "truncated"),
+        ('Action: get_weather\nAction Input: "Os', "truncated", "truncated"),
+        ("<｜tool▁call▁begin｜>function<｜too", "truncated", "truncated"),
+        ('[get_weather(city="""Os', "truncated", "truncated"),
     ],
     ids=lambda value: str(value)[:40] or "empty",
 )
@@ -275,3 +288,29 @@ def test_tools_in_any_form(tools: Any) -> None:
 
 def test_none_is_an_empty_reply() -> None:
     assert extract(None, TOOLS).status == "abstained"
+
+
+WORDS = {"city": 'Bodø, "north" {side}', "days": 3, "wind": True}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<tool_call>{json.dumps({'name': 'get_weather', 'arguments': WORDS})}</tool_call>",
+        f"```json\n{json.dumps({'name': 'get_weather', 'arguments': WORDS}, indent=2)}\n```",
+        f"[get_weather({', '.join(f'{key}={value!r}' for key, value in WORDS.items())})]",
+        f"Action: get_weather\nAction Input: {json.dumps(WORDS)}\nObservation: sun",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
+        f"{json.dumps(WORDS)}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        '<tool_call>\n<function=get_weather>\n<parameter=city>\nBodø, "north" {side}\n</parameter>\n'
+        "<parameter=days>\n3\n</parameter>\n<parameter=wind>\ntrue\n</parameter>\n</function>\n</tool_call>",
+        f"TOOL_CALL: get_weather {json.dumps(WORDS)}",
+    ],
+    ids=["hermes", "md_json", "pythonic", "react", "deepseek_v3", "qwen3_coder", "line"],
+)
+def test_no_cut_changes_a_value(text: str) -> None:
+    assert extract(text, TOOLS).calls[0].arguments == WORDS
+    for end in range(len(text)):
+        for call in extract(text[:end], TOOLS).calls:
+            assert call.tool_name == "get_weather", text[:end]
+            assert call.arguments.items() <= WORDS.items(), text[:end]

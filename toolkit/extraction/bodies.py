@@ -9,7 +9,7 @@ Not here: which wrappers there are (`syntaxes`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, spread
 from toolkit.extraction.lenient_json import JsonRead, mend, read_json
@@ -84,7 +84,7 @@ def read_body(source: Source, pos: int, syntax: str) -> Body | None:
         body.end = after
     if not started:
         return None
-    body.end = len(source.text[: body.end].rstrip()) if body.drafts and body.end - pos < 10_000 else body.end
+    body.end = pos + len(source.text[pos : body.end].rstrip()) if body.drafts and body.end - pos < 10_000 else body.end
     if fence is not None and (closing := FENCE_END.match(source.text, body.end, source.limit)) is not None:
         body.end = closing.end()
     if body.repairs:
@@ -95,6 +95,8 @@ def read_body(source: Source, pos: int, syntax: str) -> Body | None:
 def _one(source: Source, pos: int, syntax: str, body: Body) -> bool:
     """Read one member of a body into `body`; False if none begins at `pos`."""
     text = source.text
+    if text.startswith("{", pos):
+        return _json(source, pos, read_json(text, pos, source.limit), syntax, body)
     if text.startswith("<", pos):
         return _tagged(source, pos, body, syntax)
     if _OPEN_PAIR.match(text, pos, source.limit):
@@ -129,7 +131,7 @@ def _json(source: Source, pos: int, read: JsonRead, syntax: str, body: Body) -> 
 
 
 def _open(draft: Draft) -> Draft:
-    return replace(draft, closed=False)
+    return draft._replace(closed=False)
 
 
 def _python(source: Source, pos: int, syntax: str, body: Body) -> bool:

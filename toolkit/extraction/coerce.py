@@ -161,6 +161,8 @@ def _enumerated(schema: dict[str, Any]) -> tuple[str, ...]:
 def _fits(value: Any, types: tuple[str, ...]) -> bool:
     if isinstance(value, bool):
         return "boolean" in types
+    if len(types) == 1:  # as nearly always
+        return isinstance(value, _FIT[types[0]])
     return any(isinstance(value, _FIT[name]) for name in types)
 
 

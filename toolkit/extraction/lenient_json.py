@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.quoted import without_surrogates
@@ -23,8 +22,7 @@ _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ITEM_END = 16  # an error this near to the end of a window may be the window's fault
 
 
-@dataclass(frozen=True, slots=True)
-class JsonRead:
+class JsonRead(NamedTuple):
     """Hold a value that was read, or why none could be.
 
     Attributes:

@@ -79,9 +79,10 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     if calls_in_thought == "if_only" and not taken and walk.thought_last:
         taken = walk.thought_last
         rejected = [one for one in rejected if one.reason != "in_thinking"]
-    taken = _drop_listed(_drop_mentions(taken, rejected), rejected)
-    taken = _drop_cut(taken, rejected, source)
-    taken = _once(taken, rejected, source.text)
+    if taken:
+        taken = _drop_listed(_drop_mentions(taken, rejected), rejected)
+        taken = _drop_cut(taken, rejected, source)
+        taken = _once(taken, rejected, source.text)
     native = [_native(call, source) for call in native_calls]
     calls = [one.call for one in taken]
     if native:
@@ -98,7 +99,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
 
 def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     """Prefer calls that stand by themselves to calls inside sentences."""
-    if all(one.in_sentence for one in taken) or not any(one.in_sentence for one in taken):
+    if len(taken) < 2 or len({one.in_sentence for one in taken}) < 2:
         return taken
     rejected += [
         Rejected(one.call.span, one.call.syntax, "in_sentence", "A clearer call stands elsewhere.", one.call.tool_name)

@@ -8,8 +8,7 @@ Not here: what is wrong with the candidate itself (`negatives`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from toolkit.extraction.negatives import hedged
 
@@ -26,8 +25,7 @@ _INDENTED = re.compile(r"(?: {4}|\t)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Hold where a candidate stands, and why it is none there, if so."""
 
     kind: Literal["own", "sentence"]

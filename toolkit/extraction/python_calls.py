@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.extraction.arithmetic import arithmetic
 from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
@@ -24,13 +24,14 @@ _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
 _LONGEST_EXPRESSION = 2000
 _LIST_SEPARATOR = re.compile(r"\s*[,;]*\s*")
 _LINE_SEPARATOR = re.compile(r"[ \t]*(?:[,;]|\r?\n)?(?:\s+|#[^\n]*(?:\n|$))*")
+_CLOSING = re.compile(r"\s*\)")
+_NEXT_LIST = re.compile(r"\s*,?\s*\[?")
 _WRAPPER = re.compile(
     r"(?:print|await|return)\b[ \t]*\(?|[A-Za-z_]\w*[ \t]*=[ \t]*(?=(?:await[ \t]+)?[A-Za-z_][\w.\\\-]*\()"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PythonCall:
+class PythonCall(NamedTuple):
     """Hold one call as written.
 
     Attributes:
@@ -84,7 +85,7 @@ class CallReader(ValueReader):
             raise self.fail("too_deep")
         self.space()
         start = self.pos
-        if (prefix := _PREFIX.match(self.text, start, self.limit)) is not None:
+        if self.text[start : start + 1].isalpha() and (prefix := _PREFIX.match(self.text, start, self.limit)):
             self.pos = prefix.end()
         try:
             read = self.tuple_or_dict(depth) if self.text.startswith(("(", "dict("), self.pos) else super().value(depth)
@@ -255,7 +256,7 @@ def _members(reader: CallReader, found: PythonRead, brackets: int) -> None:
             brackets -= 1
             if not brackets:
                 return
-            more = re.compile(r"\s*,?\s*\[?").match(reader.text, reader.pos, reader.limit)
+            more = _NEXT_LIST.match(reader.text, reader.pos, reader.limit)
             if more and more[0].endswith("["):
                 brackets += 1
             reader.pos = more.end() if more else reader.pos
@@ -276,11 +277,10 @@ def _member(reader: CallReader, listed: bool) -> PythonCall | None:
         reader.pos = start
         return None
     call = reader.call()
-    closing = re.compile(r"\s*\)" * opened + (re.escape(quote) if quote else "`?")).match(
-        text, reader.pos, reader.limit
-    )
-    if closing is not None:
-        reader.pos = closing.end()
+    while opened and (closing := _CLOSING.match(text, reader.pos, reader.limit)) is not None:
+        opened, reader.pos = opened - 1, closing.end()
+    if reader.peek() == (quote or "`"):
+        reader.pos += 1
     if not (quote or ticks):
         return call
     repairs = (*call.repairs, "quoted_call" if quote in ("'", '"') else "backticks")

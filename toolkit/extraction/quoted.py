@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _CLOSED_BY = {
     '"': r'["]',
@@ -33,11 +34,12 @@ _QUOTED_KEY = (
     r"|\"(?:[^\"\\]|\\.){0,200}\"|'(?:[^'\\]|\\.){0,200}')\s*[:=]"
 )
 _ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*\s*(?:[,\]})#/]|$)|(?i:true|false|null|none)\b|[A-Za-z_][\w.]*\(|[\]})]|$"
+_CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*$"
 # The next member of an object, or of a call or an array, and what may follow a comma there.
 _IN_OBJECT = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*\s*:)")
 _ELSEWHERE = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_][\w\\]*\s*[:=](?!=))")
 _AFTER_COMMA = {
-    True: re.compile(rf"{_IN_OBJECT.pattern}|\s*(?:[\]}})]|$)"),
+    True: re.compile(rf"{_IN_OBJECT.pattern}|\s*(?:[\]}})]|{_CUT_KEY}|$)"),
     False: re.compile(rf"{_ELSEWHERE.pattern}|\s*(?:{_ITEM})"),
 }
 _SENTENCE_END = r"[.!?:](?=[\s*)]|$)"
@@ -60,8 +62,7 @@ class Quote:
     repair: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedString:
+class QuotedString(NamedTuple):
     """Hold a string that was read, and where it ends."""
 
     value: str
@@ -76,6 +77,7 @@ def _quote(opening: str, closing: str, repair: str | None = None) -> Quote:
 _REPAIRS = {"'": "single_quotes", "`": "single_quotes", '"': None}
 _QUOTES = {char: _quote(char, closing, _REPAIRS.get(char, "smart_quotes")) for char, closing in _CLOSED_BY.items()}
 _TRIPLE = {char * 3: Quote(char * 3, re.compile(rf"\\[\s\S]|{char * 3}"), "triple_quotes") for char in "\"'"}
+_AFTER_EMPTY = re.compile(r"[\"'](?=\s*[,}\])])")  # a quote too many behind an empty string, not three that open one
 _ESCAPED = Quote('\\"', re.compile(r'\\\\\\"|\\"'), "escaped_quotes")
 _ENTITIES = {
     text: Quote(text, re.compile(re.escape(text)), "html_unescape_call")
@@ -90,7 +92,7 @@ def find_quote(text: str, pos: int) -> Quote | None:
     quote = _QUOTES.get(first)
     if quote is not None:
         tripled = text[pos : pos + 3]
-        return _TRIPLE[tripled] if tripled in _TRIPLE and text.find(tripled, pos + 3) > 0 else quote
+        return _TRIPLE[tripled] if tripled in _TRIPLE and not _AFTER_EMPTY.match(text, pos + 2) else quote
     if first == "\\":
         return _ESCAPED if text.startswith('\\"', pos) else None
     table = _ENTITIES if first == "&" else _MARKED if first == "<" else {}

@@ -178,7 +178,7 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
 
 def _mark(item: Any) -> Any:
     """Return what would show that a dict was given another name or schema since it was indexed."""
-    if not isinstance(item, Mapping):
+    if type(item) is not dict and not isinstance(item, Mapping):  # the first is known at once
         return None
     spec = _inner(item)
     return spec.get("name"), id(spec.get("parameters"))
@@ -187,7 +187,7 @@ def _mark(item: Any) -> Any:
 def _inner(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the mapping with name and parameters, in or without OpenAI's wrapper."""
     inner = item.get("function")
-    return inner if isinstance(inner, Mapping) else item
+    return item if inner is None or not isinstance(inner, Mapping) else inner
 
 
 def _specs(item: Any) -> list[ToolSpec]:

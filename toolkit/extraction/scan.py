@@ -15,13 +15,15 @@ from functools import cache
 
 from toolkit.extraction.syntaxes import ALIASES, Syntax, load
 
+_CHARACTERS = {r"\n": "\n"}  # what an escaped first character stands for, if not for itself
+
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
     """Hold the patterns for one choice of syntaxes.
 
     Attributes:
-        searches: one pattern for each first character; the name of a match's group is its syntax.
+        searches: each first character and the pattern for it; the name of a match's group is its syntax.
         at_start: what may begin a line, without the line break.
         syntaxes: the syntaxes by name.
         later: name -> the syntaxes with the same first character that are tried after it, each with its pattern and
@@ -29,7 +31,7 @@ class Triggers:
         by_name: the syntax that is searched for by the names of the tools.
     """
 
-    searches: tuple[re.Pattern[str], ...]
+    searches: tuple[tuple[str, re.Pattern[str]], ...]
     at_start: re.Pattern[str]
     syntaxes: dict[str, Syntax]
     later: dict[str, list[tuple[Syntax, re.Pattern[str], re.Pattern[str]]]]
@@ -57,7 +59,10 @@ def triggers(names: frozenset[str] | None) -> Triggers:
     for one in chosen:
         if not one.by_name:
             by_first.setdefault(split_first(one.opener)[0], []).append(one)
-    searches = tuple(re.compile(f"{first}{_branches(group)}") for first, group in by_first.items())
+    searches = tuple(
+        (_CHARACTERS.get(first, first[-1]), re.compile(f"{first}{_branches(group)}"))
+        for first, group in by_first.items()
+    )
     at_start = re.compile(_branches(by_first[r"\n"]) if r"\n" in by_first else r"(?!)")
     later = {
         one.name: [_alone(other) for other in group[place + 1 :]]

@@ -24,6 +24,8 @@ _END = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
 _FENCED_END = re.compile(rf"\s*```\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
 _ALL_END = re.compile(rf"\s*<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_BAR}>")
 _INVOKE = re.compile(r"<steptml:invoke\s+name\s*=\s*[\"']?([^\"'>]+)[\"']?>")
+_TOKEN = re.compile(rf"<{_BAR}[^<>]+{_BAR}>|</?\w+>|</s>")
+_HALF = re.compile(r"(?:<[^<>]{0,40}|`{1,3})$")
 _ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
 
 
@@ -74,13 +76,13 @@ def _arguments(source: Source, start: int, pos: int, name: str, label: str, body
         at = source.skip(language.end())
     fence = FENCE.match(source.text, at, source.limit)
     at = source.skip(fence.end()) if fence else at
-    if at >= source.limit:
+    if at >= source.limit or _HALF.match(source.text, at, source.limit):
         body.problem, body.end = "truncated", source.limit
         return
     read = read_json(source.text, at, source.limit)
     body.end, body.problem = read.end, read.problem
     if read.problem is not None:
-        if source.text.startswith("<", at):  # no arguments at all
+        if _TOKEN.match(source.text, at, source.limit):  # no arguments at all
             body.end, body.problem = at, None
             closed = _END.match(source.text, at, source.limit) is not None
             body.drafts.append(Draft(_tool_name(source, name, {}), {}, (start, at), label, closed=closed))

@@ -6,7 +6,8 @@ Not here: what is made of the result as a whole (`pipeline`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from toolkit.extraction.drafts import Reading, Source
 from toolkit.extraction.places import place
@@ -32,8 +33,7 @@ _KEEP_TEXT = {
 _DEEPEST = 3  # regions within regions; deeper ones are text
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """Hold an accepted call and how it stands: `explicit`, in a sentence, closed."""
 
     call: ExtractedCall
@@ -61,7 +61,7 @@ class Walk:
         self.triggers = triggers(names)
         self.searches = self.triggers.searches
         if self.triggers.by_name is not None and source.tools.endings is not None:
-            self.searches = (*self.searches, source.tools.endings)
+            self.searches = (*self.searches, ("(", source.tools.endings))
         self.heads: list[re.Match[str] | None] = []  # the next match of each search; empty if the text is new
         self.pos = self.floor = 0
         self.taken: list[Taken] = []
@@ -124,14 +124,14 @@ class Walk:
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
         if not self.heads:
-            self.heads = [search.search(text, pos, limit) for search in self.searches]
+            self.heads = [search(text, pos, limit, *one) for one in self.searches]
         first = None
         start = limit + 1
         for number, head in enumerate(self.heads):
             if head is None:
                 continue
             if head.start() < pos:
-                head = self.heads[number] = self.searches[number].search(text, pos, limit)  # noqa: PLW2901
+                head = self.heads[number] = search(text, pos, limit, *self.searches[number])  # noqa: PLW2901
                 if head is None:
                     continue
             if head.start() < start:
@@ -272,6 +272,12 @@ class Walk:
                 Rejected((self.pos, self.source.limit), "react", "after_action", "Invented by the model.")
             )
             self.pos = self.floor = self.source.limit
+
+
+def search(text: str, pos: int, limit: int, first: str, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the next match of a pattern with this first character, which `str.find` finds faster than any pattern."""
+    start = text.find(first, pos, limit)
+    return pattern.search(text, start, limit) if start >= 0 else None
 
 
 def widened(taken: list[Taken], reading: Reading, floor: int) -> Taken:

@@ -91,7 +91,7 @@ def syntax(
     return register
 
 
-def wrapper(name: str, opener: str, closer: str, labels: tuple[str, ...] = ()) -> None:
+def wrapper(name: str, opener: str, closer: str, labels: tuple[str, ...] = (), *, starts: str = "") -> None:
     """Register a syntax that is a body (`toolkit.extraction.bodies`) between two markers.
 
     Args:
@@ -99,6 +99,7 @@ def wrapper(name: str, opener: str, closer: str, labels: tuple[str, ...] = ()) -
         opener: pattern of the marker before the body.
         closer: pattern of the marker behind it; it may be missing in a reply.
         labels: other names that its results may carry, from the kind of body.
+        starts: see `Syntax`.
     """
     closing = re.compile(closer)
 
@@ -107,7 +108,7 @@ def wrapper(name: str, opener: str, closer: str, labels: tuple[str, ...] = ()) -
         return wrapped(source, start, found.end(), name, closing)
 
     summary = (sys._getframe(1).f_globals.get("__doc__") or "").split("\n", 1)[0]
-    SYNTAXES[name] = Syntax(name, opener, read, (name, *labels), summary)
+    SYNTAXES[name] = Syntax(name, opener, read, (name, *labels), summary, starts=tuple(starts.split()))
 
 
 @cache

@@ -8,7 +8,6 @@ r"""Read `<invoke name="NAME"><parameter name="KEY">…`, perhaps in `<function_
 """
 
 import re
-from dataclasses import replace
 
 from toolkit.extraction.bodies import tagged_calls, wrapped
 from toolkit.extraction.drafts import Reading, Source
@@ -32,4 +31,4 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
     reading = wrapped(source, found.start(), found.end(), label, _CLOSER)
     if reading is None or not all(draft.syntax == label and not draft.untyped for draft in reading.drafts):
         return reading
-    return replace(reading, drafts=tuple(replace(draft, syntax="olmo3") for draft in reading.drafts))
+    return reading._replace(drafts=tuple(draft._replace(syntax="olmo3") for draft in reading.drafts))

@@ -8,10 +8,10 @@
 """
 
 import re
-from dataclasses import replace
 
 from toolkit.extraction.drafts import Draft, Reading, Source
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
+from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -51,7 +51,7 @@ def read_list(source: Source, found: re.Match[str]) -> Reading | None:
         return reading
     drafts = list(reading.drafts)
     drafts[0] = drafts[0].at((marker.start(), drafts[0].span[1]))
-    return replace(reading, drafts=tuple(drafts), explicit=True)
+    return reading._replace(drafts=tuple(drafts), explicit=True)
 
 
 @syntax(
@@ -115,7 +115,7 @@ def _taken(source: Source, start: int, read: JsonRead, label: str, explicit: boo
 
 def _relabel(draft: Draft, label: str, codes: tuple[str, ...], closed: bool) -> Draft:
     syntax_name = label if label in ("hermes", "phi4mini") else draft.syntax
-    return replace(draft, syntax=syntax_name, repairs=(*draft.repairs, *codes), closed=closed)
+    return draft._replace(syntax=syntax_name, repairs=(*draft.repairs, *codes), closed=closed)
 
 
 def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading | None:
@@ -125,7 +125,9 @@ def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bo
     if not (known or explicit):
         return None
     problem = read.problem or "bad_json"
-    end = source.limit if problem == "truncated" else max(read.end, start + 1)
+    if is_cut_echo(source.text[start : start + 400]):
+        problem = "schema_echo"
+    end = source.limit if read.problem == "truncated" else max(read.end, start + 1)
     name = ahead[1] if ahead is not None else None
     whole = drafts_in(
         list(read.members), source.tools, (start, read.end), label, explicit=explicit, repairs=read.repairs

@@ -6,7 +6,6 @@
 """
 
 import re
-from dataclasses import replace
 
 from toolkit.extraction.drafts import Draft, Reading, Source, spread
 from toolkit.extraction.lenient_json import mend
@@ -41,6 +40,6 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
         stop = closing.end() if closing else source.limit if cut else end
         return Reading(stop, (), (Rejected((start, stop), label, reason),)) if closing or cut else None
     if closing is None:
-        drafts[-1] = replace(drafts[-1], closed=False)
+        drafts[-1] = drafts[-1]._replace(closed=False)
     stop = closing.end() if closing else end
     return Reading(stop, spread(drafts, start, stop))

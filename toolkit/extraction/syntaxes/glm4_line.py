@@ -14,7 +14,7 @@ from toolkit.extraction.syntaxes import syntax
 
 @syntax(
     "glm4_line",
-    opener=r"\n[ \t]*[`*]{0,2}(?:[^\W\d][\w.\-]*)[`*]{0,2}:?[ \t]*(?:\r?\n[ \t]*)?(?:```(?:json)?\s*)?(?=\{|&quot;)",
+    opener=r"\n[ \t]*+[`*]{0,2}+[^\W\d][\w.\-]*+[`*]{0,2}:?[ \t]*+(?:\r?\n[ \t]*+)?+(?:```(?:json)?\s*+)?(?=\{|&quot;)",
 )
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read a declared name and an object whose keys are declared."""

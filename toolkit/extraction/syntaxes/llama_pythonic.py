@@ -8,7 +8,6 @@
 """
 
 import re
-from dataclasses import replace
 
 from toolkit.extraction.bodies import python_draft
 from toolkit.extraction.drafts import Reading, Source
@@ -69,7 +68,7 @@ def _drafts(source: Source, start: int, read: PythonRead, label: str) -> Reading
     drafts = [python_draft(call, label, read.closed) for call in read.calls]
     for place, call in enumerate(read.calls):
         if is_signature(call.sources, call.keywords, len(call.positional)):
-            drafts[place] = replace(drafts[place], doubtful="signature")
+            drafts[place] = drafts[place]._replace(doubtful="signature")
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], read.end))
     return Reading(read.end, tuple(drafts), explicit=False)

@@ -8,10 +8,10 @@ r"""Read calls in a fence of their own, as JSON, Python, YAML or any marked synt
 """
 
 import re
-from dataclasses import replace
 
 from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
@@ -121,7 +121,8 @@ def _json(source: Source, start: int, at: int) -> Reading | None:
             return None
         closing = source.find(_FENCES[source.text[start : start + 3]], at) if body.problem != "truncated" else None
         stop = closing.end() if closing else source.limit
-        return Reading(stop, (), (Rejected((start, stop), "md_json", body.problem, "", named[1]),), explicit=False)
+        reason = "schema_echo" if is_cut_echo(source.text[at : at + 400]) else body.problem
+        return Reading(stop, (), (Rejected((start, stop), "md_json", reason, "", named[1]),), explicit=False)
     left = source.text[body.end : end].strip().strip("`~").strip()
     if left and not left.startswith(("<", "}", "]", "//", "#")) and source.text.find("```", body.end) >= 0:
         return None
@@ -137,8 +138,8 @@ def _json(source: Source, start: int, at: int) -> Reading | None:
 def _labelled(draft: Draft, text: str) -> Draft:
     codes = tuple(code for code in draft.repairs if code != "fence_removed")
     if draft.syntax == "md_json" and '"action_input"' in text.replace("“", '"').replace("”", '"'):
-        return replace(draft, syntax="action_json", repairs=codes)
-    return replace(draft, repairs=codes)
+        return draft._replace(syntax="action_json", repairs=codes)
+    return draft._replace(repairs=codes)
 
 
 def _python(source: Source, start: int, found: re.Match[str], language: str) -> Reading | None:
@@ -165,7 +166,7 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
     drafts = list(reading.drafts)
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], fence_end))
-    return replace(reading, drafts=tuple(drafts), end=fence_end)
+    return reading._replace(drafts=tuple(drafts), end=fence_end)
 
 
 def _fence_end(source: Source, pos: int) -> int:

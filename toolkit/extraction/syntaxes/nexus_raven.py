@@ -11,5 +11,5 @@ wrapper(
     "nexus_raven",
     opener=r"\n[ \t]*Call:(?=\s*[A-Za-z_][\w.\-]*\()",
     closer=r"<bot_end>",
-    labels=(),
+    starts="Call",
 )

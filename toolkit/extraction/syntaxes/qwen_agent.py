@@ -13,6 +13,7 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 _HEAD = re.compile(r"\s*:?\s*([^\W\d][\w.\-:/]*)\s*(?:✿ARGS✿\s*:?\s*)?")
+_HALF_MARK = re.compile(r"(?:✿\w*)?")
 _RESULT = re.compile(r"\s*✿(?:RESULT|RETURN)✿:?[^✿]*")
 
 
@@ -26,9 +27,8 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
         stop = head.end()
         if "ARGS" in head[0] and stop >= source.limit:
             return Reading(stop, (), (Rejected((found.start(), stop), "qwen_agent", "truncated", "", head[1]),))
-        return Reading(
-            stop, (Draft(head[1], NOTHING, (found.start(), stop), "qwen_agent", closed=stop < source.limit),)
-        )
+        closed = _HALF_MARK.fullmatch(source.text, stop, source.limit) is None
+        return Reading(stop, (Draft(head[1], NOTHING, (found.start(), stop), "qwen_agent", closed=closed),))
     read = read_json(source.text, head.end(), source.limit)
     if read.problem is not None:
         stop = source.limit if read.problem == "truncated" else read.end

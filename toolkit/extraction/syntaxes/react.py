@@ -8,7 +8,6 @@ Only the first action counts: what follows it, an observation above all, is inve
 """
 
 import re
-from dataclasses import replace
 
 from toolkit.extraction.bodies import FENCE, FENCE_END, python_draft, read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
@@ -36,7 +35,7 @@ def _judged(source: Source, start: int, reading: Reading | None) -> Reading | No
     """Mark the drafts of an action that is only shown."""
     if reading is None or not reading.drafts or not shown(source.text, start):
         return reading
-    return replace(reading, drafts=tuple(replace(draft, doubtful="example") for draft in reading.drafts), final=False)
+    return reading._replace(drafts=tuple(draft._replace(doubtful="example") for draft in reading.drafts), final=False)
 
 
 @syntax(
@@ -79,7 +78,7 @@ def _blob(source: Source, start: int, at: int) -> Reading | None:
     if (after := _AFTER.match(source.text, end, source.limit)) is not None:
         end = after.end()
     label = _blob_label(source.text[at:end])
-    drafts = [replace(draft, syntax=label) for draft in body.drafts]
+    drafts = [draft._replace(syntax=label) for draft in body.drafts]
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
     return Reading(end, tuple(drafts), final=True)
@@ -117,8 +116,11 @@ def _named(source: Source, start: int, pos: int) -> Reading | None:
         return Reading(stop, (), (Rejected((start, stop), "react", read.problem, "", name[1]),))
     label = _LABEL.search(source.text, given.end() - 1 if given[0].endswith("\n") else at, source.limit)
     end = label.start() if label else source.limit
-    text = source.text[at:end].strip().strip("`").strip()
-    draft = Draft(name[1], text or NOTHING, (start, end), "react", text_argument=True)
+    text = source.text[at:end].strip()
+    if label is None and text and (text.count("```") == 1 or (text[0] in "'\"" and text.count(text[0]) == 1)):
+        return Reading(end, (), (Rejected((start, end), "react", "truncated", "", name[1]),))
+    text = text.strip("`").strip()
+    draft = Draft(name[1], text or NOTHING, (start, end), "react", closed=label is not None, text_argument=True)
     return Reading(end, (draft,), final=True)
 
 

@@ -25,6 +25,7 @@ _PAIR = re.compile(
     r"(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
 )
 _ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>[^\n]*)(?:\n|$)")
+_HALF_LINE = re.compile(r"\n?[ \t]+[^\s:]+:?")  # an indented key where the text ends
 _COMMENT = re.compile(r"\s+#[^\"'\n]*$")
 
 
@@ -84,7 +85,14 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     if announced.end() < limit and text[announced.end()] not in "\r\n":
         return None
     values, end = _block(text, source.skip_line(announced.end()), limit)
-    return Draft(head[1], values, (pos, end), "yamlish", untyped=True)
+    if _HALF_LINE.fullmatch(text, end, limit) or (end >= limit and values and _cut([*values.values()][-1])):
+        return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
+    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=text[end:limit].strip() != "")
+
+
+def _cut(value: Any) -> bool:
+    """Tell whether a last value cannot be all: it is empty, or the quote that opens it stays open."""
+    return value == "" or (isinstance(value, str) and value[0] in "\"'" and value.count(value[0]) % 2 == 1)
 
 
 def _block(text: str, pos: int, limit: int) -> tuple[dict[str, Any], int]:
