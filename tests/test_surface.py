@@ -15,7 +15,7 @@ HEAVY = {
     "tenacity", "ipywidgets", "typer", "tqdm", "griffe",
 }  # fmt: skip
 FLOORS = [
-    {"errors", "messages", "resources", "dotted", "plainly"},
+    {"errors", "messages", "resources", "dotted", "json_text"},
     {"tools", "signatures", "wiring", "traces", "trace_file", "trace_html", "templates", "schemas"},
     {"extraction", "models", "marketplace"},
     {"protocols", "execution"},

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.json_text import as_json, plainly
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
-from toolkit.plainly import as_json, plainly
 from toolkit.trace_file import Journal, Table, runs_in
 
 VERSION = 1
