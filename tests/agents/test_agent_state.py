@@ -103,3 +103,27 @@ def test_ids_stay_unique_whatever_happens(steps):
             state.add([RemoveMessage(REMOVE_ALL)])
     ids = [message_id(message) for message in state.messages]
     assert len(ids) == len(set(ids))
+
+
+def test_defaults_of_dataclasses_and_pydantic_models_are_applied():
+    """Source: langchain#34164."""
+    import dataclasses
+
+    import pydantic
+
+    from toolkit.agents.state import schema_fields
+
+    @dataclasses.dataclass
+    class Plain:
+        seen: list = dataclasses.field(default_factory=list)
+        count: int = 3
+
+    class Model(pydantic.BaseModel):
+        seen: list = pydantic.Field(default_factory=list)
+        count: int = 3
+
+    for schema in (Plain, Model):
+        fields = schema_fields(schema)
+        assert fields["seen"].initial() == []
+        assert fields["seen"].initial() is not fields["seen"].initial()
+        assert fields["count"].initial() == 3

@@ -77,3 +77,25 @@ def test_what_is_no_call_is_refused():
 def test_reprs_are_short(request_):
     assert repr(request_) == "ModelRequest(1 messages, tools=[?], tool_choice=None)"
     assert repr(tk.ToolCallRequest(tool_call=tk.ToolCall("add"))) == "ToolCallRequest(add, registered=False)"
+
+
+class LangChainSystem:
+    """What LangChain's SystemMessage looks like."""
+
+    type = "system"
+
+    def __init__(self, content):
+        self.content = content
+
+
+@pytest.mark.parametrize(
+    "system", ["new prompt", tk.SystemMessage(content="new prompt"), LangChainSystem("new prompt")],
+    ids=["text", "ours", "LangChain's"],
+)  # fmt: skip
+def test_every_form_of_a_system_message_is_taken(system):
+    request = tk.ModelRequest(model=None, messages="hi").override(system_message=system)
+    assert request.system_prompt == "new prompt"
+    assert tk.ModelRequest(model=None, messages="hi", system_message=system).system_prompt == "new prompt"
+    model = tk.ScriptedModel(["ok"])
+    tk.Agent(model, tools=[], system_prompt=system).run("hi")
+    assert model.requests[0]["messages"][0].text == "new prompt"

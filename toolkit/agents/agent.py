@@ -15,6 +15,7 @@ from toolkit.agents import runs
 from toolkit.agents.arms import ArmSettings
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.plan import Plan
+from toolkit.agents.requests import system_of
 from toolkit.agents.run import Limits, Setup
 from toolkit.agents.structured import response_tool
 from toolkit.agents.tool_calls import ToolStage
@@ -201,9 +202,7 @@ def _arm_settings(model: ChatModel, arm: Arm | None, protocol: Any, options: Any
 
 
 def _system(prompt: str | ChatMessage | None) -> ChatMessage | None:
-    if prompt is None or isinstance(prompt, ChatMessage):
-        return prompt
-    return ChatMessage.from_system(prompt)
+    return None if prompt is None else system_of(prompt)
 
 
 def _input(question: Any, state: Mapping[str, Any]) -> dict[str, Any]:

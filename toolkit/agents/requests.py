@@ -53,6 +53,20 @@ class _Frozen:
     __hash__ = None  # type: ignore[assignment]
 
 
+def system_of(value: Any) -> ChatMessage:
+    """Return the system message that text, a message or LangChain's `SystemMessage` stands for.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    if isinstance(value, ChatMessage):
+        return value
+    if isinstance(value, str):
+        return ChatMessage.from_system(value)
+    [message] = as_messages(value)
+    return ChatMessage.from_system(message.text or "")
+
+
 class ModelRequest(_Frozen):
     """Hold one model call that is about to be made.
 
@@ -106,7 +120,9 @@ class ModelRequest(_Frozen):
         if system_prompt is not None:
             if system_message is not None:
                 raise ValueError("Give system_prompt or system_message, not both: they are two words for one field.")
-            system_message = ChatMessage.from_system(system_prompt)
+            system_message = system_of(system_prompt)
+        elif system_message is not None:
+            system_message = system_of(system_message)
         _set(self, "model", model)
         _set(self, "messages", messages if type(messages) is tuple else tuple(as_messages(messages)))
         _set(self, "system_message", system_message)
@@ -133,7 +149,9 @@ class ModelRequest(_Frozen):
             text = changes.pop("system_prompt")
             if "system_message" in changes:
                 raise ValueError("Give system_prompt or system_message, not both: they are two words for one field.")
-            changes["system_message"] = None if text is None else ChatMessage.from_system(text)
+            changes["system_message"] = text
+        if changes.get("system_message") is not None:
+            changes["system_message"] = system_of(changes["system_message"])
         return super().override(**changes)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ import copy
 import os
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from typing import Any, NotRequired, Required
 
 from toolkit.agents.copies import Copies
@@ -83,7 +83,20 @@ def schema_fields(schema: Any) -> dict[str, StateField]:
     if not isinstance(schema, type):
         raise ConfigError(f"{schema!r} is no state schema. Give a TypedDict, or a dict of StateField.")
     hints = typing.get_type_hints(schema, include_extras=True)
-    return {name: _field(hint, getattr(schema, name, _MISSING)) for name, hint in hints.items() if name != "messages"}
+    return {name: _field(hint, _default(schema, name)) for name, hint in hints.items() if name != "messages"}
+
+
+def _default(schema: type, name: str) -> Any:
+    """Return a field's default, or the function that makes it: of a plain class, a dataclass or a pydantic model."""
+    declared = getattr(schema, "model_fields", {}).get(name)  # pydantic
+    if declared is not None:
+        if declared.default_factory is not None:
+            return declared.default_factory
+        return _MISSING if declared.is_required() else declared.default
+    made = getattr(schema, "__dataclass_fields__", {}).get(name)
+    if made is not None and made.default_factory is not MISSING:
+        return made.default_factory
+    return getattr(schema, name, _MISSING)
 
 
 def _field(hint: Any, default: Any) -> StateField:
