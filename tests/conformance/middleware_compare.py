@@ -15,6 +15,7 @@ Data = dict[str, Any]
 SCRIPTED = ("ValueError", "KeyError", "RuntimeError", "TypeError", "ToolException")
 LIMITS = ("GraphRecursionError", "ToolCallLimitExceededError", "ModelCallLimitExceededError")
 CRASHES = ("KeyError", "AttributeError", "AssertionError")  # the original falls over instead of saying what is wrong
+TOLD = ("caught:", "fallback:")  # what a wrapper says of an error that it caught
 COUNTS = ("thread_model_calls", "thread_tool_calls")  # shown here, kept by a checkpointer there
 
 
@@ -50,6 +51,11 @@ def same_error(theirs: Data | None, ours: Data | None, scenario: Data) -> bool:
     return (theirs["type"] in LIMITS) == (ours["type"] == "LimitError")
 
 
+def raised(own: set[str]) -> set[str]:
+    """Return what the scenario itself raises, as CLASS:TEXT."""
+    return {text for text in own if text.partition(":")[0] in SCRIPTED} | {"script exhausted"}
+
+
 class Comparison:
     """Compare the notes of one scenario."""
 
@@ -67,7 +73,7 @@ class Comparison:
         return self.ours.get("final_messages") or partial.get("final_messages") or []
 
     def _is_wording(self, m: Data) -> bool:
-        if m["content"] in self.own or m["content"].startswith(("caught:", "fallback:")):
+        if m["content"] in self.own or m["content"].startswith(TOLD):
             return False
         return m.get("status") == "error" or m.get("name") in self.free_tools or self.builtin
 
@@ -111,9 +117,17 @@ class Comparison:
         """Tell whether two texts mean the same: equal, or both in the words of their library."""
         if squeezed(theirs) == squeezed(ours):
             return True
-        if theirs in self.own or theirs.startswith(("caught:", "fallback:")):
+        if theirs.startswith(TOLD):
+            return self._both_told(theirs, ours)
+        if theirs in self.own:
             return False
         return ours in self.words or (self.builtin and ours not in self.own)
+
+    def _both_told(self, theirs: str, ours: str) -> bool:
+        """Tell whether two texts of a wrapper tell of an error that each library raised in its own words."""
+        word, _, error = theirs.partition(":")
+        scripted = any(error.replace("'", "").endswith(text.partition(":")[2] or text) for text in raised(self.own))
+        return ours.startswith(f"{word}:") and not scripted
 
     def same_calls(self, theirs: list[Data], ours: list[Data]) -> bool:
         return len(theirs) == len(ours) and all(map(self._same_call, theirs, ours))

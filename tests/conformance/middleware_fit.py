@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from middleware_compare import COUNTS, plain_events, squeezed, text_of
+from middleware_compare import COUNTS, TOLD, plain_events, squeezed, text_of
 from middleware_oracle_state import MARK
 
 Data = dict[str, Any]
@@ -90,12 +90,17 @@ class Fit:
     def _line(self, expected: str, ours: str) -> bool:
         (kind, said), (our_kind, our_said) = expected.split(":", 1), ours.split(":", 1)
         if kind == our_kind and MARK in said and "...[" in our_said:  # cut, so that the words cannot be seen
-            return our_said.startswith(said.partition(MARK)[0][:40])
+            return our_said.startswith(self._lead(said.partition(MARK)[0])[:40])
         return kind == our_kind and self.text(said, text_of(our_said) if self.theirs else our_said)
+
+    def _lead(self, lead: str) -> str:
+        """Return what a text of a library starts with; the original's own errors have other classes."""
+        return lead.partition(":")[0] if self.theirs and lead.startswith(TOLD) else lead
 
     def text(self, expected: str, ours: str, *, whole: bool = True) -> bool:
         """Tell whether a text of ours fits: the same, or wording of our own that holds the words."""
         lead, mark, words = expected.partition(MARK)
+        lead = self._lead(lead)
         if ours in self.other:
             return True
         if not mark:

@@ -8,10 +8,11 @@ Nothing here knows a scenario's name. Not here: how notes are compared (`middlew
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
-from middleware_compare import COUNTS, LIMITS, Comparison, plain_events, scripted, text_of
+from middleware_compare import COUNTS, LIMITS, Comparison, plain_events, scripted, strings, text_of
 from middleware_fit import Fit
 from middleware_oracle import NODE_HOOKS, Met, predict
 from middleware_oracle_ops import CHANGES_TEXTS, modelled
@@ -31,6 +32,7 @@ ENDS = {
 }
 CRASHES = {"A-W2": "KeyError", "A-W6": "InvalidUpdateError", "A-W8": "AssertionError"}  # always, if met first
 ANYWHERE = ("A-W4", "A-W11")  # rows whose values or exceptions reach into the library, which may end in other ways
+TURNS_GIVE = ("structured_response", "todos")  # fields that a further turn, there or here, may write
 SWITCHES = {"A-W4": {"on_tool_error": "raise"}, "A-W18": {"hidden_tools": "allow"}}
 
 
@@ -88,8 +90,7 @@ def unexplained(comparison: Comparison, predicted: Data, met: dict[str, Met]) ->
     if not error_explained(scenario, theirs.get("error"), predicted.get("error"), row, met):
         found.append("the original's error")
     if not (theirs.get("error") or predicted.get("error") or writes(scenario)):
-        free = ("structured_response",) if "A12" in met else ()
-        found += ["final_state"] * (state_of(theirs, free) != state_of(predicted, free))
+        found += ["final_state"] * (state_of(theirs, TURNS_GIVE) != state_of(predicted, TURNS_GIVE))
     return found
 
 
@@ -205,4 +206,5 @@ def put_in_place(scenario: Data, other: Data) -> set[str]:
         return set()
     lines = [line for call in other["model_calls"] for line in call["messages"]]
     said = [text_of(m["content"]) for m in (other.get("partial") or other).get("final_messages") or ()]
-    return {"[cleared]", *said, *(line.partition(":")[2].partition(" calls=")[0] for line in lines)}
+    redacted = [re.sub(r"[\w.+-]+@[\w.-]+\w", "[REDACTED_EMAIL]", text) for text in strings(scenario) if "@" in text]
+    return {"[cleared]", *redacted, *said, *(line.partition(":")[2].partition(" calls=")[0] for line in lines)}
