@@ -26,6 +26,7 @@ from toolkit.extraction.python_calls import read_calls
         ("x = f(a=1)", [("f", {"a": 1})]),
         ("[f(a=dict(b=True, c=dict(d=None)), e=1)]", [("f", {"a": {"b": True, "c": {"d": None}}, "e": 1})]),
         ("[f(a=dict({'b': 1}, c=2), d=dict())]", [("f", {"a": {"b": 1, "c": 2}, "d": {}})]),
+        ("[f(a=1,000, b=12,345,678, c=[1,000])]", [("f", {"a": 1000, "b": 12345678, "c": [1, 0]})]),
         ("[f(a=dictionary, b=dict(zip(x, y)))]", [("f", {"a": "dictionary", "b": "dict(zip(x, y))"})]),
         ('[f(a="say "no", then go", b=1)]', [("f", {"a": 'say "no", then go', "b": 1})]),
         ("[f(a={'': '', '\\x1f': None})]", [("f", {"a": {"": "", "\x1f": None}})]),

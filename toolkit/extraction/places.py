@@ -83,4 +83,4 @@ def lead_line(text: str, line: int, floor: int) -> str:
 
 def _goes_on(after: str) -> bool:
     """Tell whether a sentence goes on behind a call that stands at the start of a line."""
-    return re.match(r"\W*[^\W\d_]{2,}", after) is not None
+    return re.match(r"(?!\s*#\s)\W*[^\W\d_]{2,}", after) is not None

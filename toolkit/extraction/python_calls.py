@@ -189,7 +189,9 @@ class CallReader(ValueReader):
             start = self.pos
             value = self.value(depth)
             sources[name or str(len(positional))] = self.text[start : self.pos].strip()
-            if name:
+            if not name and keywords and self.thousands(keywords, sources):
+                sources.pop("0", None)
+            elif name:
                 if name in keywords:
                     self.note("duplicate_keys")
                 keywords[name] = value
@@ -197,6 +199,16 @@ class CallReader(ValueReader):
                 positional.append(value)
             self.separator(")")
         return keywords, positional, sources
+
+    def thousands(self, keywords: dict[str, Any], sources: dict[str, str]) -> bool:
+        """Join `1` and `000` of `a=1,000` again; nothing without a name can follow a keyword."""
+        last = next(reversed(keywords))
+        if not re.fullmatch(r"\d{1,3}(?:,\d{3})*", sources[last]) or not re.fullmatch(r"\d{3}", sources.get("0", "")):
+            return False
+        sources[last] += f",{sources['0']}"
+        keywords[last] = int(sources[last].replace(",", ""))
+        self.note("number_form")
+        return True
 
     def keyword(self) -> str:
         """Step over `name=` and return the name; "" before a positional argument."""

@@ -18,8 +18,17 @@ from toolkit.extraction.types import Rejected
 
 _FAILED = 4000  # what a failed attempt may have looked at
 _NAME_BACKWARDS = re.compile(r"[\w.\\\-/]+")
-_PRINT = re.compile(r"(?:^|\n)[ \t]*(print\([ \t]*)$")
-_FIRST = re.compile(r"\[?\s*\[?\s*[`'\"]?\s*(?:print\s*\(\s*|await\s+)?([A-Za-z_][\w.\\\-/:]*?)[ \t]*\(")
+_LEADS = re.compile(r"(?:^|\n|;[ \t]*)((?:print\(|[A-Za-z_]\w*[ \t]*=)[ \t]*)$")
+_LONGEST_LEAD, _SCRIPT_SEEN = 40, 1000  # characters before a call
+_INDENTED = re.compile(r"\n[ \t]+$")
+_SCRIPT = re.compile(
+    r"^[ \t]*(?:(?:import|from)[ \t]+[\w.]+(?:[ \t]+(?:import|as)\b.*)?"
+    r"|(?:def|class|for|while|if|elif|else|with|async|try)\b.*:)[ \t]*$",
+    re.MULTILINE,
+)
+_FIRST = re.compile(
+    r"\[?\s*\[?\s*[`'\"]?\s*(?:print\s*\(\s*|await\s+|[A-Za-z_]\w*[ \t]*=[ \t]*)?([A-Za-z_][\w.\\\-/:]*?)[ \t]*\("
+)
 
 
 @syntax("llama_pythonic", opener=r"\[(?=\s*\[?\s*[`'\"]?[A-Za-z_][\w.\\\-/:]*[ \t]*\()", labels=("bfcl_prompt",))
@@ -34,13 +43,25 @@ def read_line(source: Source, found: re.Match[str]) -> Reading | None:
     end = found.start()
     backwards = _NAME_BACKWARDS.match(source.text[max(0, end - 128) : end][::-1])
     name = backwards[0][::-1].lstrip(".-/\\0123456789") if backwards else ""
-    if not name or source.tools.open or not source.tools.declared(name.replace("\\", "")):
+    if not name or source.fuel.left <= 0 or source.tools.open or not source.tools.declared(name.replace("\\", "")):
         return None
     start = end - len(name)
-    printed = (
-        _PRINT.search(source.text[max(0, start - 16) : start]) if source.text[start - 1 : start] in ("(", " ") else None
-    )
-    return python_reading(source, start - len(printed[1]) if printed else start, "llama_pythonic")
+    if _INDENTED.search(source.text, max(0, start - _LONGEST_LEAD), start) and _in_script(source.text, start):
+        return None
+    return python_reading(source, start - _led_in(source.text, start), "llama_pythonic")
+
+
+def _led_in(text: str, start: int) -> int:
+    """Return the length of `print(` or `x = ` before a call, if that begins the line and is not part of a script."""
+    if text[start - 1 : start] not in ("(", " ", "="):
+        return 0
+    leads = _LEADS.search(text[max(0, start - _LONGEST_LEAD) : start])
+    return len(leads[1]) if leads and not _in_script(text, start) else 0
+
+
+def _in_script(text: str, start: int) -> bool:
+    """Tell whether lines of a program stand before a call."""
+    return _SCRIPT.search(text, max(0, start - _SCRIPT_SEEN), start) is not None
 
 
 def python_reading(source: Source, start: int, label: str) -> Reading | None:
