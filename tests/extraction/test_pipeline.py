@@ -264,6 +264,19 @@ def test_native_calls_come_first_and_alone() -> None:
     assert found.rejected[0].reason == "beside_native"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'TOOL_CALL: get_weather("Oslo") {result: {sky: "grey"}}',
+        f'<tool_call>{OSLO}\n{{"sky": "grey"}}</tool_call>',
+        f'```json\n{OSLO}\n{{"sky": "grey"}}\n```',
+    ],
+    ids=["line", "hermes", "md_json"],
+)
+def test_data_behind_a_call_is_not_its_fault(text: str) -> None:
+    assert [call.arguments for call in extract(text, TOOLS).calls] == [{"city": "Oslo"}]
+
+
 def test_calls_in_thought_if_only() -> None:
     text = f"<think>So: <tool_call>{OSLO}</tool_call></think>"
     assert extract(text, TOOLS).status == "abstained"

@@ -73,8 +73,12 @@ def read_body(source: Source, pos: int, syntax: str) -> Body | None:
         body.end = source.skip(fence.end())
     started = False
     while body.end < source.limit and body.problem is None:
-        found = _one(source, body.end, syntax, body)
+        before, known = body.end, len(body.drafts)
+        found = _one(source, before, syntax, body)
         if not found:
+            break
+        if known and body.problem == "no_name":  # data behind a call, such as a result that the model made up
+            body.problem, body.end = None, before
             break
         started = True
         separator = _SEPARATOR.match(source.text, body.end, source.limit)
