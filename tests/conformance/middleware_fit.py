@@ -5,6 +5,7 @@ Not here: predicting (`middleware_oracle`), comparing with the original (`middle
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from middleware_compare import COUNTS, TOLD, plain_events, squeezed, text_of
@@ -105,7 +106,7 @@ class Fit:
             return True
         if not mark:
             return squeezed(expected) == squeezed(ours)
-        rest = ours[len(lead) :]
+        rest = re.sub(r"#\d+(?=\.)", "", ours[len(lead) :])  # the number of one of several of a name
         wanted = [word for word in words.split(MARK) if word and not self.theirs]
         strange = whole and ours in self.own
         return ours.startswith(lead) and bool(rest) and not strange and all(word in rest for word in wanted)

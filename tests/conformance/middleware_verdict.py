@@ -31,7 +31,8 @@ ENDS = {
     "GraphRecursionError": ("A-W14",),
 }
 CRASHES = {"A-W2": "KeyError", "A-W6": "InvalidUpdateError", "A-W8": "AssertionError"}  # always, if met first
-ANYWHERE = ("A-W4", "A-W11")  # rows whose values or exceptions reach into the library, which may end in other ways
+# rows whose values or exceptions reach into the library, which may end in other ways
+ANYWHERE = ("A-W1", "A-W4", "A-W11", "A-W18")
 TURNS_GIVE = ("structured_response", "todos")  # fields that a further turn, there or here, may write
 SWITCHES = {"A-W4": {"on_tool_error": "raise"}, "A-W18": {"hidden_tools": "allow"}}
 
@@ -96,7 +97,10 @@ def unexplained(comparison: Comparison, predicted: Data, met: dict[str, Met]) ->
 
 def so_far(theirs: Data, predicted: Data, point: Met) -> tuple[list[Data], list[Data]]:
     """Return the messages of both when the weakness was met, as far as neither changed them later."""
-    kept = [{k: v for k, v in m.items() if not k.startswith("_")} for m in point.messages or ()]
+    history = point.messages or []
+    first = next((n for n, m in enumerate(history) if m.get("_invalid")), len(history))
+    # after a turn with unreadable calls results may come in between later
+    kept = [{k: v for k, v in m.items() if not k.startswith("_")} for m in history[: first + 1]]
     said = predicted.get("final_messages") or (predicted.get("partial") or {}).get("final_messages") or []
     if theirs.get("final_messages") is None or said[: len(kept)] != kept:
         return [], []
@@ -116,7 +120,11 @@ def rewrites(scenario: Data) -> bool:
 
 
 def starts(events: list[str], beginning: list[str], scenario: Data) -> bool:
-    """Tell whether a run starts so; of sorted events it can only be told whether all are there."""
+    """Tell whether a run starts so; of sorted events it can only be told whether all are there.
+
+    A library's own errors have other classes there.
+    """
+    beginning, events = ([re.sub(":caught:.*", ":caught", e) for e in part] for part in (beginning, events))
     if scenario.get("unordered_events"):
         return not Counter(beginning) - Counter(events)
     return events[: len(beginning)] == beginning
