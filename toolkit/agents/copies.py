@@ -12,7 +12,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from toolkit.messages import ChatMessage, ToolCall
+from toolkit.messages import ChatMessage, ChatRole, ToolCall
 
 
 def copied(value: Any) -> Any:
@@ -97,9 +97,10 @@ class Copies:
         known = self._originals
         if self._watch.edited or len(known) > len(messages) or not all(map(is_, known, messages)):
             self._start()
-        for message in messages[len(self._originals) :]:
-            self._originals.append(message)
-            self._copies.append(_copy(message, self._watch))
+        if len(self._originals) < len(messages):
+            for message in messages[len(self._originals) :]:
+                self._originals.append(message)
+                self._copies.append(_copy(message, self._watch))
         return self._copies.copy()
 
     def kept(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
@@ -113,10 +114,12 @@ class Copies:
 
 
 def _copy(message: ChatMessage, watch: Watch) -> ChatMessage:
-    content = tuple(
-        replace(part, arguments=watched(part.arguments, watch)) if isinstance(part, ToolCall) else part
-        for part in message._content
-    )
+    content = message._content
+    if message._role is ChatRole.ASSISTANT:  # nobody else calls
+        content = tuple(
+            replace(part, arguments=watched(part.arguments, watch)) if isinstance(part, ToolCall) else part
+            for part in content
+        )
     return ChatMessage(message._role, content, message._name, watched(message._meta, watch))
 
 

@@ -134,9 +134,8 @@ def syntax_names(protocol: object) -> frozenset[str] | None:
 def _unknown_syntax(name: str, known: set[str]) -> Exception:
     """Return the error for a name that is no syntax; it lists the few that have prompts, not all that can be read."""
     from toolkit.errors import ConfigError, closest
-    from toolkit.protocols import list_protocols
 
-    usual = list_protocols()
+    usual = ["action_json", "airgap", "hermes"]  # the protocols in prompts/
     near = closest(name, usual, 1) or closest(name, [*known, *ALIASES], 1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return ConfigError(
