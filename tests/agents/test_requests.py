@@ -99,3 +99,10 @@ def test_every_form_of_a_system_message_is_taken(system):
     model = tk.ScriptedModel(["ok"])
     tk.Agent(model, tools=[], system_prompt=system).run("hi")
     assert model.requests[0]["messages"][0].text == "new prompt"
+
+
+def test_a_call_given_as_a_dict_is_copied_to_its_depths():
+    given = {"name": "pay", "args": {"to": ["Ada"]}, "id": "c1"}
+    request = tk.ToolCallRequest(tool_call=given)
+    request.tool_call.arguments["to"].append("Eve")
+    assert given["args"] == {"to": ["Ada"]}

@@ -216,7 +216,7 @@ class RequestedCall(ToolCall):
             return cls(value.tool_name, copied(value.arguments), value.id)
         if isinstance(value, Mapping) and "name" in value:
             arguments = value.get("args", value.get("arguments"))
-            return cls(value["name"], dict(arguments or {}), value.get("id"))
+            return cls(value["name"], copied(dict(arguments or {})), value.get("id"))
         raise TypeError(f"{value!r} is no tool call. Give a ToolCall, or a dict with name, args and id.")
 
     @property
