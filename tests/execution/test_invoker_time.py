@@ -184,7 +184,7 @@ def test_a_sync_function_that_returns_an_awaitable_is_awaited():
 def test_warnings_of_no_coroutine_are_left_behind():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quiet(later).invoke(tk.ToolCall("later", {"seconds": "x"}))
+        assert quiet(later).invoke(tk.ToolCall("later", {"seconds": "x"})).error
 
 
 def test_context_variables_reach_tools_on_threads():

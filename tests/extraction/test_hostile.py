@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -103,4 +104,6 @@ def test_one_long_argument() -> None:
 def test_deep_values_are_refused_or_shallow_enough_for_others() -> None:
     for depth in (50, 150, 500, 5_000):
         text = '<tool_call>{"name": "add", "arguments": {"a": ' + "[" * depth + "]" * depth + "}}</tool_call>"
-        extract(text, TOOLS).to_dict()
+        found = extract(text, TOOLS)
+        assert json.dumps(found.to_dict())
+        assert bool(found.calls) != bool(found.rejected)

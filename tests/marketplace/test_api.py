@@ -201,7 +201,9 @@ def test_one_connection_serves_several_requests(api):
     connection = http.client.HTTPConnection(api.url.removeprefix("http://"), timeout=10)
     for path in ("/designers", "/nowhere", "/designers"):
         connection.request("GET", path)
-        connection.getresponse().read()
+        answer = connection.getresponse()
+        assert json.loads(answer.read())
+        assert answer.status == (404 if path == "/nowhere" else 200)
     connection.close()
 
 
