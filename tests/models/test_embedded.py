@@ -253,7 +253,7 @@ class TestRealModel:
             "model = load_model('embedded/smollm2-135m', num_ctx=1024)\n"
             "model.chat('Hi', options={'num_predict': 1})\n"
             "print('ready', flush=True)\n"
-            "try:\n    model.complete('la la la la la la la', options={'num_predict': 900})\n"
+            "try:\n    while True:\n        model.complete('la la la la', options={'num_predict': 900})\n"
             "except KeyboardInterrupt:\n    print(model.chat('Hi', options={'num_predict': 1}).completion_tokens)"
         )
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
