@@ -249,6 +249,8 @@ class TestRealModel:
     @pytest.mark.skipif(sys.platform == "win32", reason="signals")
     def test_ctrl_c_reaches_the_caller_and_frees_the_model(self, embedded_weights):
         code = (
+            # a test run in the background ignores SIGINT, and so would this process
+            "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "from toolkit.models import load_model\n"
             "model = load_model('embedded/smollm2-135m', num_ctx=1024)\n"
             "model.chat('Hi', options={'num_predict': 1})\n"
