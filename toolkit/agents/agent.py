@@ -113,9 +113,7 @@ class Agent:
             hidden_allowed=hidden_tools == "allow",
             parallel=parallel,
             dedupe=dedupe,
-            stage=ToolStage(
-                {tool.name: tool for tool in plan.tools}, plan.fields, on_tool_error == "raise", tool_timeout_s
-            ),
+            stage=ToolStage(plan.by_name, plan.fields, on_tool_error == "raise", tool_timeout_s),
         )
 
     @property

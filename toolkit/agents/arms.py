@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from toolkit.agents.requests import ModelRequest
 from toolkit.errors import ModelError
 from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall
-from toolkit.models.base import Options, Reply
+from toolkit.models.base import Fault, Options, Reply
 from toolkit.tools import Tool
 
 if TYPE_CHECKING:
     from toolkit.protocols import Arm, Protocol
 
+_GIVEN_ID = attrgetter("id")
 _TRIED = ("truncated", "bad_json")  # rejected beside good calls, these were meant as calls too
 
 
@@ -141,7 +143,7 @@ def read(reply: Reply, question: Question, settings: ArmSettings, turn: int, *, 
     if fault is not None and fault.kind not in ("parse", "schema_not_honoured"):
         raise ModelError(f"Model {reply.model!r} failed: {fault.kind}: {fault.message}", fault)
     if settings.arm == "native":
-        return _read_native(reply, question, turn, apart)
+        return _read_native(reply, turn, apart) if fault is None else _read_unread(reply, question, fault, turn)
     assert settings.protocol is not None
     extraction = settings.protocol.extract(reply.text, question.offered, finish_reason=reply.finish_reason)
     text = extraction.text
@@ -150,23 +152,25 @@ def read(reply: Reply, question: Question, settings: ArmSettings, turn: int, *, 
     return _reading(extraction, text, reply.text, turn)
 
 
-def _read_native(reply: Reply, question: Question, turn: int, apart: bool) -> Reading:
-    if reply.fault is not None:  # the server could not read its own model's call; we may
-        from toolkit.extraction import extract
+def _read_unread(reply: Reply, question: Question, fault: Fault, turn: int) -> Reading:
+    """Read a reply in which the server could not read its own model's call; we may."""
+    from toolkit.extraction import extract
 
-        extraction = extract(reply.text, tools=question.offered, finish_reason=reply.finish_reason)
-        if extraction.status != "called":
-            invalid = ({"name": "", "id": _id(turn, 0), "reason": reply.fault.message, "text": reply.text},)
-            return Reading(reply.text, (), invalid, extraction)
-        return _reading(extraction, extraction.text, reply.text, turn)
+    extraction = extract(reply.text, tools=question.offered, finish_reason=reply.finish_reason)
+    if extraction.status != "called":
+        invalid = ({"name": "", "id": _id(turn, 0), "reason": fault.message, "text": reply.text},)
+        return Reading(reply.text, (), invalid, extraction)
+    return _reading(extraction, extraction.text, reply.text, turn)
+
+
+def _read_native(reply: Reply, turn: int, apart: bool) -> Reading:
     calls: tuple[ToolCall, ...] = tuple(reply.tool_calls)
-    if calls and not all(call.id for call in calls):
+    if not all(map(_GIVEN_ID, calls)):
         calls = tuple(call if call.id else replace(call, id=_id(turn, n)) for n, call in enumerate(calls))
     if apart and len({call.id for call in calls}) < len(calls):
         calls = _told_apart(calls)
-    return Reading(
-        reply.text, calls, tuple(reply.raw["invalid_tool_calls"]) if "invalid_tool_calls" in reply.raw else ()
-    )
+    raw = reply.raw
+    return Reading(reply.text, calls, tuple(raw["invalid_tool_calls"]) if "invalid_tool_calls" in raw else ())
 
 
 def _reading(extraction: Any, text: str, raw: str, turn: int) -> Reading:

@@ -20,11 +20,11 @@ from typing import Any
 from toolkit.agents.arms import AUTO
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ModelRequest
-from toolkit.agents.run import PERIODS, Run
+from toolkit.agents.run import Run
 from toolkit.agents.tool_calls import error_message
 from toolkit.agents.wording import say
 from toolkit.errors import LimitError, UpdateError
-from toolkit.messages import ChatMessage, ToolCall
+from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
 
 
 @dataclass(slots=True)
@@ -116,11 +116,13 @@ def _exit(run: Run) -> str:
     turn = run.state.last_assistant()
     if turn is None:
         return "end"
-    if not turn.tool_calls and not turn.meta.get("invalid_calls"):
+    calls = turn.tool_calls
+    if not calls and not turn._meta.get("invalid_calls"):
         return _without_call(run)
     if run.choice is not AUTO:
         _police(run, turn)
-    run.calls = pending(run, turn)
+    # nothing can have been answered yet where the turn is the last message
+    run.calls = calls if run.state.messages[-1] is turn and not run.extra else pending(run, turn)
     if run.calls:
         run.asked_again = 0
         return "tools"
@@ -231,12 +233,16 @@ def _tools(run: Run) -> Stage:
     once = _distinct(calls) if run.setup.dedupe else calls
     outcomes = yield RunTools(once)
     jump = None
-    for call, outcome in zip(calls, _for_all(calls, once, outcomes), strict=True):
-        if isinstance(outcome, Command):
+    given = outcomes if len(once) == len(calls) else _for_all(calls, once, outcomes)
+    for call, outcome in zip(calls, given, strict=True):
+        if type(outcome) is ChatMessage:
+            run.state.put(outcome)
+        elif isinstance(outcome, Command):
             jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
         else:
             run.state.add([outcome])
-    _check_repeats(run, once, outcomes)
+    if run.setup.limits.repeats is not None:
+        _check_repeats(run, once, outcomes, run.setup.limits.repeats)
     if jump is not None:
         return jump
     if run.setup.plan.any_direct and _all_direct(run, turn):
@@ -266,8 +272,6 @@ def _same(one: ToolCall, other: ToolCall) -> bool:
 
 def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Any]) -> list[Any]:
     """Return an outcome for each call; a call that was left out as a double gets the first one's result."""
-    if len(once) == len(calls):
-        return outcomes
     found = []
     for call in calls:
         place = next(n for n, other in enumerate(once) if _same(call, other))
@@ -295,18 +299,20 @@ def _ran(run: Run, turn: ChatMessage, call: ToolCall) -> str:
     return call.tool_name
 
 
-def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any]) -> None:
+def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any], most: int) -> None:
     """Stop a model that goes round: the same calls with the same results again and again, or two or three in turn."""
-    most = run.setup.limits.repeats
-    if most is None:
-        return
     turn = [(call, _said(outcome)) for call, outcome in zip(calls, outcomes, strict=True)]
+    repeated, alone = run.repeated, calls[0].arguments if len(calls) == 1 else None
     for place, before in enumerate(run.recent):
-        period = place + 1
-        run.repeated[place] = run.repeated[place] + 1 if _same_turn(turn, before) else 0
-        if run.repeated[place] >= max(1, most - 1) * period:
-            raise LimitError(_round_and_round(run, calls, period, most))
-    run.recent = [turn, *run.recent[: PERIODS - 1]]
+        # other arguments, the common case, are told at once
+        other = alone is not None and len(before) == 1 and before[0][0].arguments != alone
+        if other or not _same_turn(turn, before):
+            repeated[place] = 0
+            continue
+        repeated[place] += 1
+        if repeated[place] >= max(1, most - 1) * (place + 1):
+            raise LimitError(_round_and_round(run, calls, place + 1, most))
+    run.recent.appendleft(turn)
 
 
 def _round_and_round(run: Run, calls: list[ToolCall], period: int, most: int) -> str:
@@ -320,8 +326,6 @@ def _same_turn(one: list[tuple[ToolCall, Any]], other: list[tuple[ToolCall, Any]
     """Tell whether two turns made the same calls, in whatever order, and got the same results."""
     if len(one) != len(other):
         return False
-    if len(one) == 1:  # the common case
-        return _same(one[0][0], other[0][0]) and _equal(one[0][1], other[0][1])
     left = list(other)
     for call, said in one:
         place = next((n for n, (c, s) in enumerate(left) if _same(call, c) and _equal(said, s)), None)
@@ -339,5 +343,8 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _said(outcome: Any) -> Any:
-    result = outcome.tool_call_result if isinstance(outcome, ChatMessage) else None
-    return result.result if result else outcome
+    if type(outcome) is ChatMessage:
+        for part in outcome._content:
+            if type(part) is ToolCallResult:
+                return part.result
+    return outcome

@@ -5,6 +5,7 @@ Not here: the order of things (`toolkit.agents.loop`), calling models and tools 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,6 +78,7 @@ class Run:
         "last_turn",
         "obeyed",
         "offered",
+        "own",
         "reason",
         "recent",
         "repeated",
@@ -95,6 +97,7 @@ class Run:
         self.hidden_allowed = setup.hidden_allowed
         self.offered: dict[str, Tool] | None = None  # None: no model was asked, so nothing was hidden
         self.choice = arms.AUTO
+        self.own: str | None = None  # the agent's own tool choice for this turn
         self.extra = (setup.response.tool,) if setup.response else ()
         self.reason = "done"
         self.jumps = 0
@@ -102,7 +105,8 @@ class Run:
         self.calls: list[ToolCall] = []  # found pending at the end of a turn
         self.obeyed = False  # the agent's own "any" or NAME was obeyed once
         self.repeated = [0] * PERIODS  # how often in a row a turn was as the one so many turns before
-        self.recent: list[list[tuple[ToolCall, Any]]] = []  # the last turns' calls with their results, newest first
+        # the last turns' calls with their results, newest first
+        self.recent: deque[list[tuple[ToolCall, Any]]] = deque(maxlen=PERIODS)
         self.last_turn: Any = None
 
     # ------------------------------------------------------------------ state
@@ -159,7 +163,8 @@ class Run:
             )
         if limits.tokens is not None and runtime.tokens >= limits.tokens:
             raise LimitError(f"{runtime.tokens} tokens are used; max_tokens is {limits.tokens}.")
-        self._check_time()
+        if limits.seconds is not None:
+            self._check_time()
         runtime.model_calls += 1
 
     def _check_time(self) -> None:
@@ -171,11 +176,12 @@ class Run:
     def request(self) -> ModelRequest:
         """Return the request of this turn, before middleware."""
         setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
+        self.own = self._own_choice()
         return ModelRequest(
             model=setup.model,
             messages=tuple(self.state.copies.of(self.state.messages) if wrapped else self.state.messages),
             system_message=setup.system_message,
-            tool_choice=self.own_choice(),
+            tool_choice=self.own,
             tools=setup.plan.tools if not setup.plan.conditional_tools else self._tools_now(),
             response_format=setup.response_format,
             state=self.state.view() if wrapped else None,  # else nobody would see it
@@ -190,10 +196,10 @@ class Run:
                 hidden |= names
         return tuple(tool for tool in self.setup.plan.tools if tool.name not in hidden)
 
-    def own_choice(self) -> str | None:
+    def _own_choice(self) -> str | None:
         """Return the agent's own tool choice for this turn; a call demanded once is not demanded for ever."""
         choice = self.setup.tool_choice
-        return None if self.obeyed and choice not in (None, "none", "no-parallel") else choice
+        return None if choice is not None and self.obeyed and choice not in ("none", "no-parallel") else choice
 
     def question(self, request: ModelRequest) -> arms.Question:
         """Return what is sent for the innermost request, and note what it offers.
@@ -203,38 +209,39 @@ class Run:
         """
         if type(request) is not ModelRequest:
             raise UpdateError(f"A wrapper gave its handler {request!r}. Give it the request, or request.override(…).")
-        self._check_tools(request)
+        setup = self.setup
+        if request.tools is not setup.plan.tools:
+            self._check_tools(request)
         choice = arms.Choice.of(request.tool_choice)
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
-        self.choice = choice if request.tool_choice == self.own_choice() else arms.AUTO
-        extra = self._response_tool(request)
-        question = arms.ask(request, self.setup.arms, choice, (extra.tool,) if extra else ())
-        if question.offered is self.setup.plan.tools:
-            self.offered = self.setup.plan.by_name
+        self.choice = choice if request.tool_choice == self.own else arms.AUTO
+        same_shape = request.response_format is setup.response_format
+        extra = setup.response if same_shape else self._response_tool(request)
+        question = arms.ask(request, setup.arms, choice, (extra.tool,) if extra else ())
+        if question.offered is setup.plan.tools:
+            self.offered = setup.plan.by_name
         else:
             self.offered = {tool.name: tool for tool in question.offered if not extra or tool is not extra.tool}
         self.trace.record(
             "model_call",
-            model=getattr(request.model, "name", str(request.model)),
+            model=getattr(request.model, "name", None) or str(request.model),
             # a wrapper still holds those of its request
             messages=self.state.copies.kept(question.messages) if self.chains.wrap_model_call else question.messages,
             tools=tuple(self.offered) if not extra else tuple(tool.name for tool in question.offered),
             tool_choice=request.tool_choice,
-            arm=self.setup.arms.arm,
+            arm=setup.arms.arm,
             schema=question.schema,
             number=self.runtime.model_calls,
         )
         return question
 
     def _response_tool(self, request: ModelRequest) -> ResponseTool | None:
-        if request.response_format is self.setup.response_format:
-            return self.setup.response
         from toolkit.agents.structured import response_tool
 
         return response_tool(request.response_format) if request.response_format is not None else None
 
     def _check_tools(self, request: ModelRequest) -> None:
-        if request.tools is self.setup.plan.tools or self.chains.wrap_tool_call:
+        if self.chains.wrap_tool_call:
             return
         known = self.setup.plan.by_name
         if unknown := [tool.name for tool in request.tools if tool.name not in known]:
@@ -265,12 +272,17 @@ class Run:
             calls=reading.calls,
             number=self.runtime.model_calls,
         )
-        extra = self._response_tool(request)
+        same_shape = request.response_format is self.setup.response_format
+        extra = self.setup.response if same_shape else self._response_tool(request)
         return extra.read(message) if extra and reading.calls else ModelResponse([message])
 
     def take(self, response: ModelResponse, commands: Sequence[tuple[Command, Hook]]) -> str | None:
         """Merge a response and the commands that came with it, inner first; a later one wins a plain field."""
-        self.state.add(response.result, "the model")
+        said = response.result
+        if len(said) == 1 and type(said[0]) is ChatMessage:  # the common case
+            self.state.put(said[0])
+        else:
+            self.state.add(said, "the model")
         if response.structured_response is not None:
             self.state.values["structured_response"] = response.structured_response
         jump = None

@@ -195,16 +195,14 @@ class RunState:
         Raises:
             UpdateError: an unknown id is to be deleted, or something is no message.
         """
-        if type(messages) is list and len(messages) == 1 and type(messages[0]) is ChatMessage:  # the common case
-            self._put(messages[0])
-            return
         for item in items_of(messages, who):
             if isinstance(item, RemoveMessage):
                 self._remove(item.id, who)
             else:
-                self._put(item)
+                self.put(item)
 
-    def _put(self, message: ChatMessage) -> None:
+    def put(self, message: ChatMessage) -> None:
+        """Append one message, or replace the one with its id."""
         known = message._meta.get("id")
         if "invalid_calls" in message._meta:
             self.any_invalid = True

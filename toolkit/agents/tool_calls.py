@@ -139,7 +139,7 @@ class CallRunner:
 
     def _invoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
         invoker = self.stage.invoker(tool)
-        shared = self._shared(invoker, tool, state)
+        shared = self._shared(state) if invoker.shares_state else None
         try:
             return invoker.invoke(_named(call, tool), state=shared), shared
         except ToolArgumentsError:
@@ -189,7 +189,7 @@ class CallRunner:
 
     async def _ainvoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
         invoker = self.stage.invoker(tool)
-        shared = self._shared(invoker, tool, state)
+        shared = self._shared(state) if invoker.shares_state else None
         try:
             return await invoker.ainvoke(_named(call, tool), state=shared), shared
         except ToolArgumentsError:
@@ -225,14 +225,14 @@ class CallRunner:
         if tool is None:
             known = offered if offered is not None else self.stage.tools
             return say("unknown_tool", name=call.tool_name, known=list(known))
+        if offered is self.stage.tools:  # all of them
+            return None
         registered = self.stage.tools.get(call.tool_name) is tool
         if registered and offered is not None and call.tool_name not in offered and not self.run.hidden_allowed:
             return say("hidden_tool", name=call.tool_name, known=list(offered))
         return None
 
-    def _shared(self, invoker: OneTool, tool: Tool, state: Any) -> _Writes | None:
-        if not invoker.shares_state:
-            return None
+    def _shared(self, state: Any) -> _Writes:
         data = dict(state if state is not None else self.run.state.view())
         return _Writes(self.stage.fields, {k: v for k, v in data.items() if k == "messages" or k in self.stage.fields})
 
@@ -247,7 +247,9 @@ class CallRunner:
         meta = {"id": self.run.state.fresh_id()}
         if tool.name != call.tool_name:
             meta["ran"] = tool.name
-        message = ChatMessage(ChatRole.TOOL, (ToolCallResult(result.result, _plain(call), result.error),), None, meta)
+        if result.origin is not call or type(call) is not ToolCall or result.traceback is not None:
+            result = ToolCallResult(result.result, _plain(call), result.error)
+        message = ChatMessage(ChatRole.TOOL, (result,), None, meta)
         if shared is not None and shared.written:
             return Command({**shared.written, "messages": [message]})
         return message

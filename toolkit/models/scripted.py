@@ -43,6 +43,20 @@ class ScriptedModel(ChatModel):
         self.cycle = cycle
         self.requests: list[dict[str, Any]] = []
         self._turns = itertools.count()  # the next number is atomic, so threads may share a script
+        self._made: dict[int, tuple[Line, Reply]] = {}  # place -> line and its reply, which never changes
+
+    def chat(
+        self,
+        messages: Any,
+        tools: Any = None,
+        schema: Any = None,
+        options: Any = None,
+        *,
+        tool_choice: str | None = None,
+    ) -> Reply:
+        """Answer with the next line."""
+        said, settings = self._noted(messages, tools, schema, options, tool_choice)
+        return self._said(said, settings, next(self._turns))
 
     def stream(
         self,
@@ -54,12 +68,18 @@ class ScriptedModel(ChatModel):
         tool_choice: str | None = None,
     ) -> Iterator[Chunk]:
         """Yield the next line word by word, then its reply."""
+        said, settings = self._noted(messages, tools, schema, options, tool_choice)
+        return self._play(said, settings, next(self._turns))
+
+    def _noted(
+        self, messages: Any, tools: Any, schema: Any, options: Any, choice: str | None
+    ) -> tuple[list[ChatMessage], Options]:
         said = request_messages(messages)
         settings = Options.of(options, self.defaults)
         self.requests.append(
-            {"messages": said, "tools": tools, "schema": schema, "options": settings, "tool_choice": tool_choice}
+            {"messages": said, "tools": tools, "schema": schema, "options": settings, "tool_choice": choice}
         )
-        return self._play(said, settings, next(self._turns))
+        return said, settings
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the next line word by word, then its reply."""
@@ -86,7 +106,15 @@ class ScriptedModel(ChatModel):
                 f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
                 "Add a line, or cycle=True."
             )
-        return _as_reply(self.lines[turn % len(self.lines)], messages, self.name)
+        place = turn % len(self.lines)
+        line = self.lines[place]
+        made = self._made.get(place)
+        if made is not None and made[0] is line:
+            return made[1]
+        reply = _as_reply(line, messages, self.name)
+        if not callable(line):
+            self._made[place] = (line, reply)
+        return reply
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and a digest of the script."""
