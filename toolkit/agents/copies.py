@@ -80,23 +80,26 @@ def watched(value: Any, watch: Watch) -> Any:
 
 
 class Copies:
-    """Hold a copy of each message of a history, in its order, and start anew once one of them was edited."""
+    """Hold a copy of each message of a history, in its order, and start anew once one of them was edited.
+
+    The history may grow; whoever changes it in another way must call `restart`.
+    """
 
     __slots__ = ("_copies", "_originals", "_watch")
 
     def __init__(self) -> None:
-        self._start()
+        self.restart()
 
-    def _start(self) -> None:
+    def restart(self) -> None:
+        """Forget all copies."""
         self._originals: list[ChatMessage] = []
         self._copies: list[ChatMessage] = []
         self._watch = Watch()
 
     def of(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """Return the messages' copies: an edit in place of meta or arguments stays in the copy, and is then dropped."""
-        known = self._originals
-        if self._watch.edited or len(known) > len(messages) or not all(map(is_, known, messages)):
-            self._start()
+        if self._watch.edited:
+            self.restart()
         if len(self._originals) < len(messages):
             for message in messages[len(self._originals) :]:
                 self._originals.append(message)

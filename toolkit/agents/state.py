@@ -144,7 +144,9 @@ class RunState:
 
     def view(self) -> dict[str, Any]:
         """Return a copy for hooks; editing it changes nothing here."""
-        seen = {k: copy.copy(v) if isinstance(v, (list, dict, set)) else v for k, v in self.values.items()}
+        seen: dict[str, Any] = {}
+        for key, value in self.values.items():
+            seen[key] = copy.copy(value) if isinstance(value, (list, dict, set)) else value
         seen["messages"] = self.copies.of(self.messages)
         return seen
 
@@ -215,6 +217,7 @@ class RunState:
         elif known in self._ids:
             place = next(i for i, old in enumerate(self.messages) if old._meta.get("id") == known)
             self.messages[place] = message
+            self.copies.restart()
             return
         self._ids.add(known)
         self.messages.append(message)
@@ -229,10 +232,12 @@ class RunState:
         place = next(i for i, old in enumerate(self.messages) if old is anchor) + 1
         tail = self.messages[place:]
         del self.messages[place:]
+        self.copies.restart()
         self.add(list(messages))
         self.messages.extend(tail)
 
     def _remove(self, known: str, who: str) -> None:
+        self.copies.restart()
         if known == REMOVE_ALL:
             self.messages.clear()
             self._ids.clear()
