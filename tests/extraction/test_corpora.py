@@ -65,11 +65,16 @@ def test_second_look(case: dict[str, Any]) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("name", ["extraction_dev.jsonl", "siblings.jsonl", "second_look.jsonl"])
+@pytest.mark.parametrize("case", cases("third_look.jsonl"))
+def test_third_look(case: dict[str, Any]) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("name", ["extraction_dev", "siblings", "second_look", "third_look"])
 def test_what_is_left_for_the_user_holds_no_call(name: str) -> None:
-    for case in (param.values[0] for param in cases(name)):
+    for case in (param.values[0] for param in cases(f"{name}.jsonl")):
         found = extract(case["text"], case["tools"])
-        if found.calls:
+        if found.calls and "final_after_call" not in case["id"]:  # an answer may show what looks like a call
             assert not extract(found.text, case["tools"]).calls, case["id"]
 
 

@@ -16,8 +16,8 @@ _FAR = 240
 _QUOTED_LINE = re.compile(r"\s*>(?!>)")
 _PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
 _DRESSING = re.compile(
-    r"[\s`*_#\-•\d.),;&|\"'\[{\\]*"
-    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?[\s`*_\"'\[{]*",
+    r"(?:[\s`*_#\-•\d.),;&|\"'\[{\ufeff\u200b\u200c\u200d\u2060]++|\\[nrt]?+)*+"
+    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?(?:[\s`*_\"'\[{]++|\\n)*+",
     re.IGNORECASE,
 )
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")

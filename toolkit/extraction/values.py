@@ -202,7 +202,8 @@ class ValueReader:
         """Judge two members without a comma: a forgotten comma, or the end of a bracket without its closer."""
         ahead = _KEY_AHEAD.match(self.text, self.pos, self.limit)
         member = self.peek() == "{" or (self.peek() in "\"'" and self.pos > before)
-        if (closer == "}" and ahead is not None) or (closer == "]" and member):
+        label = self.peek().isupper() and "\n" in self.text[before : self.pos]  # such as the next TOOL_CALL:
+        if (closer == "}" and ahead is not None and not label) or (closer == "]" and member):
             self.note("missing_comma")
         elif STOP.match(self.text, self.pos, self.limit) or STOP.match(self.text, before, self.limit):
             self.limit = self.pos = before  # nothing of this value lies beyond

@@ -73,10 +73,10 @@ def python_reading(source: Source, start: int, label: str) -> Reading | None:
     read = read_calls(source.text, start, source.limit)
     source.fuel.spend(read.end - start + 64 if read.problem is None else min(source.limit - start, _FAILED))
     if read.problem == "truncated":
-        # A list in brackets is one expression, so that a cut one holds no call; calls on lines of their own do.
-        lines = bool(read.calls) and not source.text.startswith("[", start)
-        whole = _drafts(source, start, read, label).drafts if lines else ()
-        cut_from = read.calls[-1].end if lines else start
+        # what stands whole before it is kept, but not in one list that the server says was cut
+        kept = bool(read.calls) and not (source.cut and source.text.startswith("[", start))
+        whole = _drafts(source, start, read, label).drafts if kept else ()
+        cut_from = read.calls[-1].end if kept else start
         rejected = Rejected((cut_from, source.limit), label, "truncated", "The call was cut.", name)
         return Reading(source.limit, whole, (rejected,), explicit=False)
     if not read.calls:

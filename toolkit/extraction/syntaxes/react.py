@@ -18,7 +18,7 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 _DRESS = r"[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"
-_NAME = re.compile(r"[ \t]*[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\))?[ \t.]*")
+_NAME = re.compile(r"[ \t]*[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\s*\))?[`*\"'\]]{0,3}[ \t.]*")
 _INPUT = re.compile(
     rf"\s*{_DRESS}(?:Action[ _]?)?Input(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}[ \t]*", re.IGNORECASE
 )
@@ -27,7 +27,7 @@ _LABEL = re.compile(
 )
 _JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*\{|&quot;")
 _LISTED = re.compile(r"\[\s*\w+\(")
-_EMPTY_CALL = re.compile(r"[\w.\-]+\(\s*\)\s*\n")  # the input is on the next line
+_EMPTY_CALL = re.compile(r"[`*]{0,3}[\w.\-]+\(\s*\)[`*]{0,3}\s*\n")  # the input is on the next line
 _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
 
 

@@ -1,0 +1,63 @@
+r"""Read `]<]minimax[>[<tool_call>`, where that token stands before each tag and parameters are tags: MiniMax M3.
+
+>>> from toolkit.extraction import extract
+>>> tags = ["<tool_call>", '<invoke name="f">', "<a>1", "</a>", "</invoke>", "</tool_call>"]
+>>> extract("".join("]<]minimax[>[" + tag for tag in tags)).calls[0].arguments
+{'a': 1}
+"""
+
+import re
+
+from toolkit.extraction.drafts import Draft, Reading, Source, spread
+from toolkit.extraction.parameters import trim
+from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.types import Rejected
+
+_TOKEN = r"\s*\]<\]minimax\[>\["
+_INVOKE = re.compile(rf"{_TOKEN}<invoke\s+name=\"([^\">\n]*)\"\s*>")
+_INVOKE_END = re.compile(rf"{_TOKEN}</invoke>")
+_PARAMETER = re.compile(rf"{_TOKEN}<([^\s<>/\"]+)>")
+_PARAMETER_END = re.compile(r"\]<\]minimax\[>\[</([^\s<>/\"]+)>")
+_END = re.compile(rf"{_TOKEN}</tool_call>")
+
+
+@syntax("minimax_m3", opener=r"\]<\]minimax\[>\[<tool_call>")
+def read(source: Source, found: re.Match[str]) -> Reading | None:
+    """Read the calls of one wrapper."""
+    text, limit, start, end = source.text, source.limit, found.start(), found.end()
+    drafts: list[Draft] = []
+    while (opened := _INVOKE.match(text, end, limit)) is not None:
+        arguments, stop = _arguments(source, opened.end())
+        closed = _INVOKE_END.match(text, stop, limit) if stop >= 0 else None
+        if closed is None:
+            return _cut(source, drafts, start, end, opened[1])
+        drafts.append(Draft(opened[1], arguments, (opened.start(), closed.end()), "minimax_m3", untyped=True))
+        end = closed.end()
+    if not drafts:
+        return _cut(source, drafts, start, end, None) if source.skip(end) >= limit else None
+    closing = _END.match(text, end, limit)
+    if closing is None:
+        drafts[-1] = drafts[-1].mended("missing_close_tag")._replace(closed=False)
+    end = closing.end() if closing else end
+    return Reading(end, spread(drafts, start, end))
+
+
+def _arguments(source: Source, pos: int) -> tuple[dict[str, str], int]:
+    """Return the parameters from `pos` on and where they end, or -1 where one is cut."""
+    arguments: dict[str, str] = {}
+    while (opened := _PARAMETER.match(source.text, pos, source.limit)) is not None:
+        closing = source.find(_PARAMETER_END, opened.end())
+        while closing is not None and closing[1] != opened[1]:
+            closing = source.find(_PARAMETER_END, closing.end())
+        if closing is None:
+            return arguments, -1
+        arguments[opened[1]] = trim(source.text[opened.end() : closing.start()])
+        pos = closing.end()
+    return arguments, pos
+
+
+def _cut(source: Source, drafts: list[Draft], start: int, end: int, name: str | None) -> Reading:
+    """Report a call without its end; whole ones before it are kept."""
+    begin = end if drafts else start
+    whole = spread(drafts, start, end) if drafts else ()
+    return Reading(source.limit, whole, (Rejected((begin, source.limit), "minimax_m3", "truncated", "", name),))
