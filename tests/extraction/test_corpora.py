@@ -70,7 +70,12 @@ def test_third_look(case: dict[str, Any]) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("name", ["extraction_dev", "siblings", "second_look", "third_look"])
+@pytest.mark.parametrize("case", cases("fourth_look.jsonl"))
+def test_fourth_look(case: dict[str, Any]) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("name", ["extraction_dev", "siblings", "second_look", "third_look", "fourth_look"])
 def test_what_is_left_for_the_user_holds_no_call(name: str) -> None:
     for case in (param.values[0] for param in cases(f"{name}.jsonl")):
         found = extract(case["text"], case["tools"])

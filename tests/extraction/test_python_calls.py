@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolkit.extraction import python_calls
 from toolkit.extraction.arithmetic import arithmetic
 from toolkit.extraction.python_calls import read_calls
 
@@ -93,3 +95,39 @@ def test_never_raises(text: str) -> None:
 )  # fmt: skip
 def test_arithmetic(text: str, value: float | None) -> None:
     assert arithmetic(text) == value
+
+
+_PIECES = st.sampled_from(
+    [
+        "f(",
+        "g.h(",
+        ")",
+        "[",
+        "]",
+        ", ",
+        ",",
+        ";",
+        "\n",
+        "a=",
+        "b=",
+        "c = ",
+        "1",
+        "-20",
+        "007",
+        "1.5",
+        "1,000",
+        "True",
+        "null",
+    ]
+    + ["'x'", '"y"', "'it's'", "'", '"', "'x), f(a=1)'", "r'\\d'", "{'k': 1}", "[1, 'z']", " ", "x", "é", "<", "\\"]
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(text=st.lists(_PIECES, max_size=24).map("".join))
+def test_plain_arguments_are_read_as_by_the_careful_reader(text: str) -> None:
+    quick = [read_calls(text, 0), read_calls("f(a=1, " + text, 0)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(python_calls, "_PLAIN", re.compile(r"(?!)"))
+        careful = [read_calls(text, 0), read_calls("f(a=1, " + text, 0)]
+    assert quick == careful

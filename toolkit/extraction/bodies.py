@@ -40,7 +40,7 @@ TAGGED = Tags(
     re.compile(
         r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)"
         r"(?P<key>[^>\"'\n]+?)[\"']?"
-        r"(?:\s+value\s*=\s*\"(?P<value>[^\"]*)\"[^>]*/?|\s+[^>]*)?\s*>"
+        r"(?:\s+value\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^>]*/?|\s+[^>]*)?\s*>"
     ),
     re.compile(r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:=[^>]*)?>"),
     re.compile(
@@ -193,7 +193,7 @@ def read_invocation(source: Source, pos: int, name: str, syntax: str, body: Body
     if members.cut or (not members.values and source.skip(members.end) >= source.limit):
         body.problem, body.end = "truncated", source.limit
         return
-    if not members.values and not TAGGED.stop.match(source.text, source.skip(pos), source.limit):
+    if not members.values and not wrapper and not TAGGED.stop.match(source.text, source.skip(pos), source.limit):
         return
     draft = Draft(name, dict(members.values), (start, members.end), syntax, tuple(members.repairs), untyped=True)
     body.drafts.append(_typed_by_flag(draft, members))
@@ -238,7 +238,7 @@ def _named(source: Source, pos: int, syntax: str, body: Body) -> bool:
         return True
     marks = _ARGS_MARK.match(source.text, head.end(), source.limit)
     after = source.skip(marks.end()) if marks else after
-    if source.text.startswith(("{", "&quot;", "[{"), after):
+    if source.text.startswith(("{", "&quot;", "[{") if marks is None else ("{", "&quot;", "[{", '"{'), after):
         label = syntax if not syntax.startswith("mistral") else "mistral_args" if marks else "mistral_compact"
         _arguments(source, pos, after, head[1], label, body)
         return True

@@ -30,6 +30,9 @@ _FIT: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
     "object": (dict,), "array": (list,), "null": (type(None),),
 }  # fmt: skip
+_SURE: dict[type, tuple[str, ...]] = {  # types that need no second look
+    str: ("string",), int: ("integer", "number"), float: ("number",), bool: ("boolean",),
+}  # fmt: skip
 _DEEPEST = 24
 
 
@@ -56,10 +59,14 @@ class Coercion:
         properties = self.root.get("properties")
         if not isinstance(properties, dict) or not properties:
             return given
-        return {
-            key: self.value(value, properties[key], f"/{key}", (sources or {}).get(key)) if key in properties else value
-            for key, value in given.items()
-        }
+        result = {}
+        for key, value in given.items():
+            schema = properties.get(key)
+            if key in properties and not _surely_fits(value, schema):
+                source = sources.get(key) if sources is not None else None
+                value = self.value(value, schema, f"/{key}", source)  # noqa: PLW2901
+            result[key] = value
+        return result
 
     def untyped(self, given: dict[str, str]) -> dict[str, Any]:
         """Return arguments that were written as plain text with the types that are declared."""
@@ -140,6 +147,14 @@ class Coercion:
             if isinstance(schema.get(key), list):
                 return _unique([self.types(part) for part in schema[key]])
         return _enumerated(schema)
+
+
+def _surely_fits(value: Any, schema: Any) -> bool:
+    """Tell at a glance whether a plain value has the declared type; False if that needs a closer look."""
+    if type(schema) is not dict or "$ref" in schema:
+        return False
+    kind = schema.get("type")
+    return type(kind) is str and kind in _SURE.get(type(value), ())
 
 
 def _unique(parts: list[tuple[str, ...]]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.extraction.resolve import ToolSpec, fold
 
 _PLACEHOLDER = re.compile(
-    r"""\s*(?:<[^<>]*>|\{{1,2}[\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\?+|\$\{?\w+\}?|_{2,}
+    r"""\s*(?:<(?![|｜])[^<>]*>|\{{1,2}[\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\?+|\$\{?\w+\}?|_{2,}
     |(?:YOUR|MY|THE|INSERT|ENTER|SOME)_[A-Z0-9_]+|your[_ -]\w+(?:[_ -]here)?|<?\w+>?[_ -]goes[_ -]here
     |(?:value|arg|argument|param|parameter|example|placeholder)[_ -]?\w?\d*|example[_ -]\w+
     |x{3,}|[A-Z]+_(?:HERE|VALUE)|todo|tbd)\s*""",
@@ -65,13 +65,16 @@ _HEDGE_AFTER = re.compile(
 )
 
 
+_SCHEMA_KEYS = frozenset({"properties", "type", "parameters"})
+
+
 def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
     """Tell whether a schema stands where arguments belong.
 
     >>> is_schema({"type": "object", "properties": {"city": {"type": "string"}}}, None)
     True
     """
-    if not arguments:
+    if not arguments or (_SCHEMA_KEYS.isdisjoint(arguments) and not isinstance(next(iter(arguments.values())), dict)):
         return False
     declared = tool.properties if tool is not None else {}
     if {"description", "parameters"} <= arguments.keys() and not {"description", "parameters"} & declared.keys():
@@ -102,10 +105,11 @@ def is_placeholder(arguments: dict[str, Any], tool: ToolSpec | None = None) -> b
     >>> is_placeholder({"city": "<city>", "day": "YOUR_DAY"}), is_placeholder({"city": "Oslo", "day": "..."})
     (True, False)
     """
-    if not arguments:
-        return False
     declared = tool.properties if tool is not None else {}
-    return all(isinstance(value, str) and _holds_place(value, declared.get(key)) for key, value in arguments.items())
+    for key, value in arguments.items():
+        if not isinstance(value, str) or not _holds_place(value, declared.get(key)):
+            return False
+    return bool(arguments)
 
 
 def _holds_place(value: str, schema: Any) -> bool:
@@ -134,6 +138,8 @@ def _names_itself(source: str, key: str) -> bool:
     """Tell whether a value only repeats its parameter's name, as `base=base_value` does, or names a type."""
     written = source.strip("[]{}<> ")
     if written in (key, "...", "…", "") or written in _TYPE_WORDS:
+        return True
+    if written.isidentifier() and f"_{key}_" in f"_{written}_":  # such as amount=loan_amount
         return True
     stem = _AFFIXES.sub("", written) if written.isidentifier() else ""
     return len(stem) < len(written) and stem == _AFFIXES.sub("", key)

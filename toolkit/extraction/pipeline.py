@@ -5,6 +5,7 @@ Not here: single syntaxes (`syntaxes`), streaming (`stream`), the HTML view (`ht
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -79,9 +80,13 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     if calls_in_thought == "if_only" and not taken and walk.thought_last:
         taken = walk.thought_last
         rejected = [one for one in rejected if one.reason != "in_thinking"]
-    if taken:
-        taken = _drop_listed(_drop_mentions(taken, rejected), rejected)
+    if len(taken) > 1:
+        taken = _drop_mentions(taken, rejected)
+    if taken and rejected:
+        taken = _drop_listed(taken, rejected)
+    if taken and not taken[-1].closed:
         taken = _drop_cut(taken, rejected, source)
+    if len(taken) > 1:
         taken = _once(taken, rejected, source.text)
     native = [_native(call, source) for call in native_calls]
     calls = [one.call for one in taken]
@@ -91,7 +96,8 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
             for call in calls
         ]
         calls = native
-    calls = _flag_repeats(calls)
+    if len(calls) > 1:
+        calls = _flag_repeats(calls)
     said = "".join(walk.text).strip()
     thoughts = "\n".join(piece for piece in walk.thinking if piece)
     return Extraction(tuple(calls), tuple(rejected), said, thoughts, _status(calls, rejected), source.text)
@@ -99,7 +105,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
 
 def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     """Prefer calls that stand by themselves to calls inside sentences."""
-    if len(taken) < 2 or len({one.in_sentence for one in taken}) < 2:
+    if len({one.in_sentence for one in taken}) < 2:
         return taken
     rejected += [
         Rejected(one.call.span, one.call.syntax, "in_sentence", "A clearer call stands elsewhere.", one.call.tool_name)
@@ -127,7 +133,7 @@ def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> l
 
     That is so if the server says it, or if the call lacks what it needs: a declared name, a required argument.
     """
-    if not taken or taken[-1].closed or not _TAIL.match(source.text, taken[-1].call.span[1]):
+    if not _TAIL.match(source.text, taken[-1].call.span[1]):
         return taken
     call = taken[-1].call
     tool = source.tools.tools.get(call.tool_name)
@@ -140,8 +146,6 @@ def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> l
 
 def _once(taken: list[Taken], rejected: list[Rejected], text: str) -> list[Taken]:
     """Keep one of the same call in two formats or told again in prose; other repeats are meant."""
-    if len(taken) < 2:
-        return taken
     kept: list[Taken] = []
     wishes = Wishes()
     for one in taken:
@@ -162,7 +166,7 @@ class Wishes:
 
     def again(self, one: Taken, text: str) -> bool:
         """Tell whether a call repeats an earlier one in another format, or without a marker behind some prose."""
-        key = (one.call.tool_name, repr(one.call.arguments))
+        key = (one.call.tool_name, json.dumps(one.call.arguments, sort_keys=True))
         twin = self.first.setdefault(key, one)
         between, self.end = text[self.end : one.call.span[0]], one.call.span[1]
         if twin is one:
@@ -174,8 +178,6 @@ class Wishes:
 
 def _flag_repeats(calls: list[ExtractedCall]) -> list[ExtractedCall]:
     """Note calls that repeat an earlier one exactly."""
-    if len(calls) < 2:
-        return calls
     result: list[ExtractedCall] = []
     for call in calls:
         repeated = any(call.tool_name == one.tool_name and call.arguments == one.arguments for one in result[-8:])

@@ -17,7 +17,8 @@ _QUOTED_LINE = re.compile(r"\s*>(?!>)")
 _PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
 _DRESSING = re.compile(
     r"(?:[\s`*_#\-•\d.),;&|\"'\[{\ufeff\u200b\u200c\u200d\u2060]++|\\[nrt]?+)*+"
-    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?(?:[\s`*_\"'\[{]++|\\n)*+",
+    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?"
+    r"(?:[\s`*_\"'\[{]++|\\n)*+",
     re.IGNORECASE,
 )
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")
@@ -83,4 +84,4 @@ def lead_line(text: str, line: int, floor: int) -> str:
 
 def _goes_on(after: str) -> bool:
     """Tell whether a sentence goes on behind a call that stands at the start of a line."""
-    return re.match(r"(?!\s*#\s)\W*[^\W\d_]{2,}", after) is not None
+    return re.match(r"(?!\s*#\s|[\s;.,]*<[|/｜])\W*[^\W\d_]{2,}", after) is not None

@@ -18,6 +18,13 @@ from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
 CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
 _KEYWORD = re.compile(r"(?:[\"']?)([A-Za-z_$][\w\\.\-$]*)(?:[\"']?)\s*(=(?!=)|:(?!:))")
 _PREFIX = re.compile(r"[rRbBfFuU]{1,2}(?=[\"'])")
+# The usual argument, for which nothing has to be weighed: a plain literal with the next one, or the end, behind it.
+_PLAIN = re.compile(
+    r"([A-Za-z_]\w*)=('[^'\\\x00-\x1f\x7f]*'|\"[^\"\\\x00-\x1f\x7f]*\"|-?(?:0|[1-9]\d{0,14})(?![\w.])"
+    r"|[Tt]rue\b|[Ff]alse\b|None\b|null\b)"
+    r"(?:,[ ]?(?=[A-Za-z_]\w*=[^=])|(?=\)(?:\]?[ ]*(?:$|\n|<)|,[ ]?[A-Za-z_][\w.]*\()))"
+)
+_PLAIN_WORDS = {"true": True, "false": False, "none": None, "null": None}
 _NEXT_KEYWORD = re.compile(r"\s*[\"']?[A-Za-z_$][\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
 _HOLDS_PLACE = re.compile(r"\.{3,}|…|\?+|_{2,}|<[^<>]*>")
 _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
@@ -85,13 +92,17 @@ class CallReader(ValueReader):
             raise self.fail("too_deep")
         self.space()
         start = self.pos
-        if self.text[start : start + 1].isalpha() and (prefix := _PREFIX.match(self.text, start, self.limit)):
-            self.pos = prefix.end()
+        prefix = _PREFIX.match(self.text, start, self.limit) if self.text[start : start + 1].isalpha() else None
         try:
-            read = self.tuple_or_dict(depth) if self.text.startswith(("(", "dict("), self.pos) else super().value(depth)
+            if prefix is not None:
+                read = self.prefixed(prefix)
+            elif self.text.startswith(("(", "dict("), start):
+                read = self.tuple_or_dict(depth)
+            else:
+                read = super().value(depth)
             after = self.pos
             self.space()
-            if self.peek() in ",)]}" or self.at_stop():
+            if self.peek() in ",)]}" or self.at_stop() or self.forgotten_comma(after):
                 self.pos = after
                 return read
         except Unreadable as stop:
@@ -99,6 +110,21 @@ class CallReader(ValueReader):
                 raise
         self.pos = start
         return self.expression()
+
+    def prefixed(self, prefix: re.Match[str]) -> Any:
+        """Read a string with a prefix; the backslashes of a raw one are its own."""
+        known = list(self.repairs)
+        self.pos = prefix.end()
+        read = super().value()
+        if "r" not in prefix[0].lower():
+            return read
+        self.repairs = known
+        marks = 3 if self.text[prefix.end() : prefix.end() + 3] in ('"""', "'''") else 1
+        return self.text[prefix.end() + marks : self.pos - marks]
+
+    def forgotten_comma(self, before: int) -> bool:
+        """Tell whether the next keyword follows a value at once, without a comma."""
+        return self.named and self.pos > before and _KEYWORD.match(self.text, self.pos, self.limit) is not None
 
     def tuple_or_dict(self, depth: int) -> Any:
         """Read `(1, 2)` or `dict(a=1)`."""
@@ -118,6 +144,9 @@ class CallReader(ValueReader):
     def unseparated(self, before: int, closer: str) -> None:
         """Leave what follows a value to `value`, which knows expressions; a forgotten comma is mended."""
         if closer == ")":
+            if self.forgotten_comma(before):
+                self.note("missing_comma")
+                return
             if STOP.match(self.text, self.pos, self.limit) or STOP.match(self.text, before, self.limit):
                 self.limit = self.pos = before
                 return
@@ -180,7 +209,11 @@ class CallReader(ValueReader):
         keywords: dict[str, Any] = {}
         positional: list[Any] = []
         sources: dict[str, str] = {}
-        while not self.ends(")", bool(keywords or positional)):
+        while True:
+            while (plain := _PLAIN.match(self.text, self.pos, self.limit)) is not None and plain[1] not in keywords:
+                self.plain(plain, keywords, sources)
+            if self.ends(")", bool(keywords or positional)):
+                return keywords, positional, sources
             if self.text.startswith("**", self.pos):
                 self.pos += 2
             name = self.keyword()
@@ -198,7 +231,19 @@ class CallReader(ValueReader):
             else:
                 positional.append(value)
             self.separator(")")
-        return keywords, positional, sources
+
+    def plain(self, found: re.Match[str], keywords: dict[str, Any], sources: dict[str, str]) -> None:
+        """Take a plain argument."""
+        name, written = found[1], found[2]
+        first = written[0]
+        if first in "'\"":
+            keywords[name] = written[1:-1]
+        else:
+            keywords[name] = int(written) if first in "-0123456789" else _PLAIN_WORDS[written.lower()]
+        sources[name] = written
+        self.pos, self.solid = found.end(), True
+        self.named, self.member = True, False
+        self.comma = found[0][-1] in ", " and found.end() > found.end(2)
 
     def thousands(self, keywords: dict[str, Any], sources: dict[str, str]) -> bool:
         """Join `1` and `000` of `a=1,000` again; nothing without a name can follow a keyword."""

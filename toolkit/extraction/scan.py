@@ -15,6 +15,7 @@ from functools import cache
 
 from toolkit.extraction.syntaxes import ALIASES, Syntax, load
 
+_LITERAL = re.compile(r"(?:(?:[\w<>/ ✿｜▁-]|\\[^\w\s])(?![?*+{]))*")
 _CHARACTERS = {r"\n": "\n"}  # what an escaped first character stands for, if not for itself
 
 
@@ -23,7 +24,7 @@ class Triggers:
     """Hold the patterns for one choice of syntaxes.
 
     Attributes:
-        searches: each first character and the pattern for it; the name of a match's group is its syntax.
+        searches: the first characters of a pattern, and it; the name of a match's group is its syntax.
         at_start: what may begin a line, without the line break.
         syntaxes: the syntaxes by name.
         later: name -> the syntaxes with the same first character that are tried after it, each with its pattern and
@@ -59,10 +60,7 @@ def triggers(names: frozenset[str] | None) -> Triggers:
     for one in chosen:
         if not one.by_name:
             by_first.setdefault(split_first(one.opener)[0], []).append(one)
-    searches = tuple(
-        (_CHARACTERS.get(first, first[-1]), re.compile(f"{first}{_branches(group)}"))
-        for first, group in by_first.items()
-    )
+    searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in by_first.items())
     at_start = re.compile(_branches(by_first[r"\n"]) if r"\n" in by_first else r"(?!)")
     later = {
         one.name: [_alone(other) for other in group[place + 1 :]]
@@ -87,14 +85,45 @@ def _branches(group: list[Syntax]) -> str:
     guarded = [one for one in group if one.starts]
     branches = [_branch(one) for one in _in_order(group) if not one.starts]
     if guarded:
-        words = "|".join(re.escape(word) for word in dict.fromkeys(word for one in guarded for word in one.starts))
+        words = _words(sorted({word for one in guarded for word in one.starts}))
         rests = "|".join(map(_branch, guarded))
-        branches.append(rf"(?=[ \t]*(?:[^A-Za-z \t\r\n]|{words}))(?:{rests})")
+        branches.append(rf"(?=[ \t]*+(?:[^A-Za-z \t\r\n]|{words}))(?:{rests})")
     return f"(?:{'|'.join(branches)})"
+
+
+def _words(words: list[str]) -> str:
+    """Return words as one pattern that looks at each first letter once.
+
+    >>> _words(["Call", "Here", "Human"])
+    '(?=[CH])(?:C(?:all)|H(?:ere|uman))'
+    """
+    by_first: dict[str, list[str]] = {}
+    for word in words:
+        by_first.setdefault(re.escape(word[0]), []).append(re.escape(word[1:]))
+    groups = "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items())
+    return f"(?=[{''.join(by_first)}])(?:{groups})"
 
 
 def _branch(one: Syntax) -> str:
     return f"(?P<{one.name}>{split_first(one.opener)[1]})"
+
+
+def _literal(group: list[Syntax]) -> str:
+    """Return the characters that all openers of a group begin with; the longer, the fewer places are looked at."""
+    return _literally(group[0].opener) if len(group) == 1 else _literally(group[0].opener)[:1]
+
+
+def _literally(opener: str) -> str:
+    r"""Return the literal characters that an opener begins with.
+
+    >>> _literally(r"\[TOOL_CALLS\]x*"), _literally(r"<(?=a)"), _literally(r"\n[ ]")
+    ('[TOOL_CALLS]', '<', '\n')
+    """
+    first, rest = split_first(opener)
+    if first in _CHARACTERS:
+        return _CHARACTERS[first]
+    more = _LITERAL.match(rest)
+    return first[-1] + (more[0].replace("\\", "") if more else "")
 
 
 def split_first(opener: str) -> tuple[str, str]:

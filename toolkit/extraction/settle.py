@@ -60,7 +60,7 @@ def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
         arguments = Coercion({}).untyped(arguments)
     if "duplicate_keys" in repairs:
         notes = (*notes, "a key was given twice; the last one counts")
-    codes = tuple(dict.fromkeys(code for code in repairs if code))
+    codes = tuple(dict.fromkeys(filter(None, repairs))) if repairs else ()
     unknown = tool is None and not source.tools.open
     return ExtractedCall(
         name, arguments, None, draft.span, draft.syntax, codes, confidence(codes), notes, unknown, closest

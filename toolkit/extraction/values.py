@@ -28,7 +28,7 @@ _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]+")
 _DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|$")
 _KEY_AHEAD = re.compile(r"\s*(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*)\s*:")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
-STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\n\s*(?:[A-Z*\n-])|$")
+STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\r?\n\s*(?:[A-Z*\n-])|$")
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NOT_FINITE = {"NaN", "Infinity", "nan", "inf", "Inf"}
 

@@ -34,7 +34,7 @@ _BACK = re.compile(r"functools\s*$")
 
 @syntax(
     "bare_json",
-    opener=r"\{(?=\s*(?:[\"'“”‘`}]|\\\"|&quot;|&#34;|/[/*]|[\w$]+\s*:|\{\s*[\"'\w]|[\ufeff\u200b\u200c\u2060]))",
+    opener=r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+:|\{\s*[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
     labels=("json_list", "single_key", "openai_json", "xlam_v1", "hermes"),
 )
 def read_object(source: Source, found: re.Match[str]) -> Reading | None:

@@ -13,13 +13,13 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 
-@syntax("recipient_in_line", opener=r">(?=>>[^\W\d][\w.\-]*[ \t]*\r?\n\s*\{)", labels=("functionary_v32",))
+@syntax("recipient_in_line", opener=r">(?=>>[^\W\d][\w.\-]*(?:\(\))?[ \t]*\r?\n\s*\{)", labels=("functionary_v32",))
 def read_in_line(source: Source, found: re.Match[str]) -> Reading | None:
     """Read a recipient right behind the text before it, as the models write it; a prompt of Python has no such line."""
     return read(source, re.compile(r">>>.*\n").match(source.text, found.start(), source.limit) or found)
 
 
-@syntax("functionary_v32", opener=r"\n>>>(?:[^\W\d][\w.\-]*)[ \t]*\r?\n", starts=">>>")
+@syntax("functionary_v32", opener=r"\n>>>(?:[^\W\d][\w.\-]*)(?:\(\))?[ \t]*\r?\n", starts=">>>")
 def read(source: Source, found: re.Match[str]) -> Reading | None:
     """Read one recipient and what is for it."""
     start = source.text.index(">>>", found.start())

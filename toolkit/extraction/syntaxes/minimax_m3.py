@@ -13,12 +13,12 @@ from toolkit.extraction.parameters import trim
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
-_TOKEN = r"\s*\]<\]minimax\[>\["
-_INVOKE = re.compile(rf"{_TOKEN}<invoke\s+name=\"([^\">\n]*)\"\s*>")
-_INVOKE_END = re.compile(rf"{_TOKEN}</invoke>")
-_PARAMETER = re.compile(rf"{_TOKEN}<([^\s<>/\"]+)>")
+_MARK = r"\s*\]<\]minimax\[>\["
+_INVOKE = re.compile(rf"{_MARK}<invoke\s+name=\"([^\">\n]*)\"\s*>")
+_INVOKE_END = re.compile(rf"{_MARK}</invoke>")
+_PARAMETER = re.compile(rf"{_MARK}<([^\s<>/\"]+)>")
 _PARAMETER_END = re.compile(r"\]<\]minimax\[>\[</([^\s<>/\"]+)>")
-_END = re.compile(rf"{_TOKEN}</tool_call>")
+_END = re.compile(rf"{_MARK}</tool_call>")
 
 
 @syntax("minimax_m3", opener=r"\]<\]minimax\[>\[<tool_call>")

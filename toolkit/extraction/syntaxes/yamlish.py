@@ -16,7 +16,7 @@ from toolkit.extraction.types import Rejected
 
 _NAME_LINE = re.compile(
     r"(?:---\s*\n)?(?:-[ ])?[ \t]*(?:tool|name|function|action|tool_name|function_name)[ \t]*:[ \t]*"
-    r"[\"'`]?([^\W\d][\w.\-:/]*)[\"'`]?[ \t]*(?:\r?\n|$)",
+    r"[\"'`]?(\w[\w.\-:/]*)[\"'`]?[ \t]*(?:\r?\n|$)",
     re.IGNORECASE,
 )
 _ARGUMENTS_LINE = re.compile(rf"[ \t]*(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*:[ \t]*", re.IGNORECASE)
