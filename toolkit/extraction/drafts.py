@@ -100,7 +100,8 @@ class Draft(NamedTuple):
 
     def at(self, span: Span) -> Draft:
         """Return the draft with another span."""
-        return self._replace(span=span)
+        rest: tuple[Any, ...] = self[3:]  # several times as fast as `_replace`, and done for each call
+        return Draft(self.name, self.arguments, span, *rest)
 
     def mended(self, *codes: str) -> Draft:
         """Return the draft with further repairs."""
@@ -136,7 +137,7 @@ class Reading(NamedTuple):
 def spread(drafts: list[Draft], start: int, end: int) -> tuple[Draft, ...]:
     """Give the wrapper's text to the first and the last of its drafts, so that spans cover the whole region."""
     if len(drafts) < 2:
-        return tuple(draft.at((start, end)) for draft in drafts)
+        return (drafts[0].at((start, end)),) if drafts else ()
     drafts[0] = drafts[0].at((start, drafts[0].span[1]))
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
     return tuple(drafts)

@@ -161,7 +161,7 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
         return tools
     given = list(tools)
     key = tuple(map(id, given))
-    marks = [_mark(item) for item in given]
+    marks = list(map(_mark, given))
     held = _cache.get(key)
     if held is not None and held[1] == marks:
         return held[2]
@@ -178,9 +178,12 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
 
 def _mark(item: Any) -> Any:
     """Return what would show that a dict was given another name or schema since it was indexed."""
-    if type(item) is not dict and not isinstance(item, Mapping):  # the first is known at once
+    if type(item) is dict:  # known at once
+        spec = item if "function" not in item else _inner(item)
+    elif isinstance(item, Mapping):
+        spec = _inner(item)
+    else:
         return None
-    spec = _inner(item)
     return spec.get("name"), id(spec.get("parameters"))
 
 

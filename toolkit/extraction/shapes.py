@@ -80,13 +80,11 @@ def _named(
     keys = [key for key in value if key in _NAME_RANK and isinstance(value[key], str) and value[key].strip()]
     if not keys:
         return None
-    keys.sort(key=_NAME_RANK.__getitem__)
-    key = next((one for one in keys if tools.declared(value[one])), keys[0])
+    key = keys[0] if len(keys) == 1 else _best_name(keys, value, tools)
     name = value[key]
     given = [one for one in value if one in _ARGUMENT_RANK and one != key]
-    given.sort(key=_ARGUMENT_RANK.__getitem__)
     if given:
-        chosen = next((one for one in given if isinstance(value[one], dict)), given[0])
+        chosen = given[0] if len(given) == 1 else _best_arguments(given, value)
         draft = Draft(name, value[chosen], span, syntax, repairs, text_argument=chosen in _TEXT_KEYS)
         return draft if "description" not in value or not _is_schema(value[chosen]) else _echo(draft)
     if "description" in value and not tools.declared(name):
@@ -101,6 +99,18 @@ def _named(
     if "description" in rest:
         return _echo(Draft(name, {}, span, syntax, repairs))
     return Draft(name, NOTHING, span, syntax, repairs)
+
+
+def _best_name(keys: list[str], value: dict[str, Any], tools: ToolIndex) -> str:
+    """Return the key with a declared name, else the most usual one."""
+    keys.sort(key=_NAME_RANK.__getitem__)
+    return next((one for one in keys if tools.declared(value[one])), keys[0])
+
+
+def _best_arguments(given: list[str], value: dict[str, Any]) -> str:
+    """Return the key with an object, else the most usual one."""
+    given.sort(key=_ARGUMENT_RANK.__getitem__)
+    return next((one for one in given if isinstance(value[one], dict)), given[0])
 
 
 def _echo(draft: Draft) -> Draft:

@@ -123,25 +123,34 @@ class Walk:
         Each search goes on only once its last match was passed, so that all of them together stay one pass each.
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
-        if not self.heads:
-            self.heads = [search(text, pos, limit, *one) for one in self.searches]
-        first = None
-        start = limit + 1
-        for number, head in enumerate(self.heads):
+        heads = self.heads
+        if not heads:
+            for first, pattern in self.searches:  # `str.find` finds the first character faster than any pattern
+                at = text.find(first, pos, limit)
+                heads.append(pattern.search(text, at, limit) if at >= 0 else None)
+        found, start = None, limit + 1
+        for number, head in enumerate(heads):
             if head is None:
                 continue
-            if head.start() < pos:
-                head = self.heads[number] = search(text, pos, limit, *self.searches[number])  # noqa: PLW2901
+            at = head.start()
+            if at < pos:
+                first, pattern = self.searches[number]
+                at = text.find(first, pos, limit)
+                head = heads[number] = pattern.search(text, at, limit) if at >= 0 else None  # noqa: PLW2901
                 if head is None:
                     continue
-            if head.start() < start:
-                first, start = head, head.start()
-        return first
+                at = head.start()
+            if at < start:
+                found, start = head, at
+        return found
 
     def take(self, name: str, start: int, reading: Reading) -> None:
         """Take what a syntax read, and go on behind it."""
-        spans = [draft.span[0] for draft in reading.drafts] + [one.span[0] for one in reading.rejected]
-        begin = min([start, *spans])
+        begin = start
+        for draft in reading.drafts:
+            begin = min(begin, draft.span[0])
+        for one in reading.rejected:
+            begin = min(begin, one.span[0])
         before = self.source.text[self.pos : begin] if begin >= self.pos else ""
         if begin < self.pos:  # the name stood before the trigger
             self.cut_back(self.pos - begin)
@@ -272,12 +281,6 @@ class Walk:
                 Rejected((self.pos, self.source.limit), "react", "after_action", "Invented by the model.")
             )
             self.pos = self.floor = self.source.limit
-
-
-def search(text: str, pos: int, limit: int, first: str, pattern: re.Pattern[str]) -> re.Match[str] | None:
-    """Return the next match of a pattern with this first character, which `str.find` finds faster than any pattern."""
-    start = text.find(first, pos, limit)
-    return pattern.search(text, start, limit) if start >= 0 else None
 
 
 def widened(taken: list[Taken], reading: Reading, floor: int) -> Taken:
