@@ -223,11 +223,12 @@ def pending(run: Run, turn: ChatMessage) -> list[ToolCall]:
 
 def _tools(run: Run) -> Stage:
     """Run the pending calls of the last assistant message and merge what came of them."""
-    turn = run.state.last_assistant()
-    if turn is None:
-        raise UpdateError("A jump to 'tools' needs an assistant message with calls; the history has none.")
-    calls = run.calls or pending(run, turn)
-    run.calls = []
+    calls, run.calls = run.calls, []
+    if not calls:  # a hook jumped here
+        turn = run.state.last_assistant()
+        if turn is None:
+            raise UpdateError("A jump to 'tools' needs an assistant message with calls; the history has none.")
+        calls = pending(run, turn)
     if not calls:
         return "model"
     once = _distinct(calls) if run.setup.dedupe else calls
@@ -245,14 +246,17 @@ def _tools(run: Run) -> Stage:
         _check_repeats(run, once, outcomes, run.setup.limits.repeats)
     if jump is not None:
         return jump
-    if run.setup.plan.any_direct and _all_direct(run, turn):
+    if run.setup.plan.any_direct and _all_direct(run):
         run.reason = "return_direct"
         return "end"
-    return "end" if run.extra and _gave_answer(run, turn) else "model"
+    return "end" if run.extra and _gave_answer(run) else "model"
 
 
-def _gave_answer(run: Run, turn: ChatMessage) -> bool:
+def _gave_answer(run: Run) -> bool:
     """Tell whether this very turn held the structured answer too."""
+    turn = run.state.last_assistant()
+    if turn is None:
+        return False
     names = {tool.name for tool in run.extra}
     answers = [r for call in turn.tool_calls if call.tool_name in names for r in run.state.results(turn, call)]
     return any(not result.error for result in answers)
@@ -284,7 +288,10 @@ def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Any]) -
     return found
 
 
-def _all_direct(run: Run, turn: ChatMessage) -> bool:
+def _all_direct(run: Run) -> bool:
+    turn = run.state.last_assistant()
+    if turn is None:
+        return False
     known = run.setup.plan.by_name
     names = [name for call in turn.tool_calls for name in {call.tool_name, _ran(run, turn, call)}]
     ran = [known[name] for name in names if name in known]
@@ -301,18 +308,17 @@ def _ran(run: Run, turn: ChatMessage, call: ToolCall) -> str:
 
 def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any], most: int) -> None:
     """Stop a model that goes round: the same calls with the same results again and again, or two or three in turn."""
-    turn = [(call, _said(outcome)) for call, outcome in zip(calls, outcomes, strict=True)]
     repeated, alone = run.repeated, calls[0].arguments if len(calls) == 1 else None
-    for place, before in enumerate(run.recent):
+    for place, (before, gave) in enumerate(run.recent):
         # other arguments, the common case, are told at once
-        other = alone is not None and len(before) == 1 and before[0][0].arguments != alone
-        if other or not _same_turn(turn, before):
+        other = alone is not None and len(before) == 1 and before[0].arguments != alone
+        if other or not _same_turn(calls, outcomes, before, gave):
             repeated[place] = 0
             continue
         repeated[place] += 1
         if repeated[place] >= max(1, most - 1) * (place + 1):
             raise LimitError(_round_and_round(run, calls, place + 1, most))
-    run.recent.appendleft(turn)
+    run.recent.appendleft((calls, outcomes))
 
 
 def _round_and_round(run: Run, calls: list[ToolCall], period: int, most: int) -> str:
@@ -322,12 +328,13 @@ def _round_and_round(run: Run, calls: list[ToolCall], period: int, most: int) ->
     return f"The model goes round: the same {period} turns, at last {names}, with the same results {most} times."
 
 
-def _same_turn(one: list[tuple[ToolCall, Any]], other: list[tuple[ToolCall, Any]]) -> bool:
+def _same_turn(calls: list[ToolCall], gave: list[Any], before: list[ToolCall], gave_before: list[Any]) -> bool:
     """Tell whether two turns made the same calls, in whatever order, and got the same results."""
-    if len(one) != len(other):
+    if len(calls) != len(before):
         return False
-    left = list(other)
-    for call, said in one:
+    left = [(call, _said(outcome)) for call, outcome in zip(before, gave_before, strict=True)]
+    for call, outcome in zip(calls, gave, strict=True):
+        said = _said(outcome)
         place = next((n for n, (c, s) in enumerate(left) if _same(call, c) and _equal(said, s)), None)
         if place is None:
             return False

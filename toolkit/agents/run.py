@@ -106,7 +106,7 @@ class Run:
         self.obeyed = False  # the agent's own "any" or NAME was obeyed once
         self.repeated = [0] * PERIODS  # how often in a row a turn was as the one so many turns before
         # the last turns' calls with their results, newest first
-        self.recent: deque[list[tuple[ToolCall, Any]]] = deque(maxlen=PERIODS)
+        self.recent: deque[tuple[list[ToolCall], list[Any]]] = deque(maxlen=PERIODS)
         self.last_turn: Any = None
 
     # ------------------------------------------------------------------ state
@@ -256,7 +256,8 @@ class Run:
         Raises:
             ModelError: the server failed.
         """
-        self.runtime.count(reply, question.messages)
+        if self.runtime.estimates or reply.prompt_tokens or reply.completion_tokens:
+            self.runtime.count(reply, question.messages)
         try:
             # elsewhere ids stay as the server gave them: nothing tells the calls of a turn apart by them
             apart = self.choice is not arms.AUTO or bool(self.extra or self.chains.after_model)

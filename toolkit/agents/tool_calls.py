@@ -29,12 +29,11 @@ Outcome = ChatMessage | Command
 class OneTool(ToolInvoker):
     """Run one tool; a Command that it returns is passed on as it is."""
 
+    passed_on = (Command,)
+
     def __init__(self, tool: Tool, timeout_s: float | None) -> None:
         super().__init__([tool], timeout_s=timeout_s)
         self.shares_state = self.ready[tool.name].shares_state
-
-    def _text(self, ready: Any, value: Any) -> Any:
-        return value if isinstance(value, Command) else super()._text(ready, value)
 
     def fitted(self, call: ToolCall) -> ToolCall:
         """Return the call with arguments that fit: coerced without loss, unknown names left out.

@@ -54,17 +54,6 @@ def as_object(arguments: Any, name: str) -> dict[str, Any]:
     raise ToolArgumentsError(f"Arguments of {name!r}: expected a JSON object, got {shown(arguments)}. Nothing was run.")
 
 
-def own(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments whose lists and objects are not the call's own, so that a tool cannot rewrite the conversation.
-
-    Without any, these are the arguments themselves: a function call makes its own dict of names.
-    """
-    for value in arguments.values():
-        if type(value) not in _SCALARS:
-            return {name: copied(value) for name, value in arguments.items()}
-    return arguments
-
-
 def copied(value: Any) -> Any:
     """Return JSON data with new lists and objects.
 

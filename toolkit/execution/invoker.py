@@ -70,6 +70,8 @@ class ToolInvoker:
         ConfigError: no tools, two of one name, something that is no tool, or a tool without a function.
     """
 
+    passed_on: tuple[type, ...] = ()  # results of these types are no text for the model
+
     def __init__(
         self,
         tools: Iterable[Any],
@@ -302,8 +304,10 @@ class ToolInvoker:
     def _text(self, ready: ReadyTool, value: Any) -> Any:
         """Return what the model reads of a value, cut to the size limit."""
         quote = self.convert_result_to_json_string
-        if ready.tool.outputs_to_string is None and type(value) in _QUICK and not quote:
-            text = to_text(value)
+        if type(value) in _QUICK and ready.tool.outputs_to_string is None and not quote:
+            text = value if type(value) is str else to_text(value)
+        elif isinstance(value, self.passed_on):
+            return value
         else:
             text = result_text(ready.tool, value, quote=quote)
         limit = self.max_result_chars

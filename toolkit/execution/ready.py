@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolArgumentsError
-from toolkit.execution.arguments import as_object, own, path_of, problems, refusal, shown, unknown_names
+from toolkit.execution.arguments import as_object, copied, path_of, problems, refusal, shown, unknown_names
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.state import State
 from toolkit.signatures import is_injected, resolved_hints
 from toolkit.tools import Tool, validator_for
 
+_AS_IS = frozenset((str, int, bool, type(None)))
 _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
 
 
@@ -35,7 +36,7 @@ class ReadyTool:
         accepted: names the function takes; None where it takes any.
         integers: parameters typed int, for which JSON may say 3.0.
         state_parameter: the parameter that is given the live State, if any.
-        simple: arguments can be passed on as they are.
+        simple: checked arguments can be passed on as they are.
         converters: parameter -> pydantic adapter that makes the Python object its type asks for.
         defaults: parameter -> pydantic `Field(…)` default.
     """
@@ -66,16 +67,26 @@ class ReadyTool:
             fits = False
         accepted = self.accepted
         if fits and (accepted is None or arguments.keys() <= accepted):
-            return self._own(arguments)
+            given: dict[str, Any] = arguments  # a function call makes its own dict of names
+            for value in given.values():
+                if type(value) not in _AS_IS:
+                    return self._own(given)
+            return given
         strange = unknown_names(arguments.keys() - accepted, sorted(accepted)) if accepted is not None else []
         found = [] if fits else problems(self.validator, arguments, self.tool.parameters)
         raise refusal(self.tool.name, list(dict.fromkeys(found + strange)))
 
     def _own(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments whose lists and objects are not the call's own, so that a tool cannot rewrite history."""
         try:
-            return own(arguments)
+            given = {name: copied(value) for name, value in arguments.items()}
         except RecursionError:
             raise refusal(self.tool.name, ["arguments: expected fewer levels of nesting"]) from None
+        for name in self.integers:
+            value = given.get(name)
+            if type(value) is float and value.is_integer():
+                given[name] = int(value)
+        return given
 
     def keywords(self, arguments: dict[str, Any], state: State | None) -> dict[str, Any]:
         """Return what the function is called with: arguments, values from the state, Python objects.
@@ -83,11 +94,7 @@ class ReadyTool:
         Raises:
             ToolArgumentsError: a value is missing from the state, or is none that the type accepts.
         """
-        given = dict(arguments)
-        for name in self.integers:
-            value = given.get(name)
-            if type(value) is float and value.is_integer():
-                given[name] = int(value)
+        given = arguments.copy()
         for name, adapter in self.converters.items():
             if name in given:
                 given[name] = _object(adapter, name, given[name], self.tool.name)
@@ -130,7 +137,7 @@ def make_ready(tool: Tool) -> ReadyTool:
         accepted=_accepted(parameters, state_parameter),
         integers=integers,
         state_parameter=state_parameter,
-        simple=not (integers or converters or defaults or tool.inputs_from_state or state_parameter),
+        simple=not (converters or defaults or tool.inputs_from_state or state_parameter),
         converters=converters,
         defaults=defaults,
     )
