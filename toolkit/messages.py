@@ -352,14 +352,14 @@ def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) ->
     Raises:
         ConfigError: something in it is none of these.
     """
+    if isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}:  # the common case, at C speed
+        return list(value)
     if isinstance(value, str):
         return [ChatMessage.from_user(value)]
     if isinstance(value, ChatMessage):
         return [value]
     if isinstance(value, Mapping):
         return [ChatMessage.from_dict(value)]
-    if isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}:  # the common case, at C speed
-        return list(value)
     if getattr(value, "type", None) in _LANGCHAIN_ROLES and hasattr(value, "content"):
         return [_from_langchain(value)]
     if isinstance(value, Iterable):

@@ -219,7 +219,8 @@ def as_message(reading: Reading, name: str | None, known: str) -> ChatMessage:
     if reading.invalid:
         meta["invalid_calls"] = list(reading.invalid)
     text = reading.text if reading.text or not reading.calls else None
-    # the history holds bare calls; their provenance is in the trace
-    calls = [c if type(c) is ToolCall else ToolCall(c.tool_name, c.arguments, c.id) for c in reading.calls]
-    parts: tuple[Part, ...] = tuple(calls) if text is None else (TextContent(text), *calls)
+    calls = reading.calls
+    if len(calls) != 1 or type(calls[0]) is not ToolCall:  # the history holds bare calls; the trace has the rest
+        calls = tuple(c if type(c) is ToolCall else ToolCall(c.tool_name, c.arguments, c.id) for c in calls)
+    parts: tuple[Part, ...] = calls if text is None else (TextContent(text), *calls)
     return ChatMessage(ChatRole.ASSISTANT, parts, name, meta)

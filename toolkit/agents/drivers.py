@@ -74,7 +74,9 @@ class SyncDriver:
         return last_reply(_tell(chunks, self.token))
 
     def _tools(self, calls: list[ToolCall]) -> list[Outcome]:
-        if len(calls) == 1 or not self.run.setup.parallel:
+        if len(calls) == 1:
+            return [self.calls.call(calls[0])]
+        if not self.run.setup.parallel:
             return [self.calls.call(call) for call in calls]
         jobs = [_caught(self.calls.call, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
         found = list(in_order(jobs, self.calls.stage.most))
