@@ -1,7 +1,8 @@
 # Everything runs in .venv, which the first command makes. Only Python 3.11+ (with venv) and make are needed.
 #   make demo                         evaluate the embedded model, end to end
 #   make demo MODEL=ollama/qwen3:4b   the same against an Ollama server
-#   make test                         lint, types, tests, tutorials, batch notebook
+#   make test                         lint, types, tests, tutorials
+#   make test CI=true                 the same with the slow tests: batch notebook, wheel, servers that stall
 #   make lab                          JupyterLab on the notebooks
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ test: .venv/.test
 	$(BIN)/mypy
 	-$(BIN)/python -m toolkit models --fetch embedded/smollm2-135m
 	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg -p no:cacheprovider -q notebooks/tutorials
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -p no:nbval -n auto --dist loadfile $(if $(CI),,-m "not slow")
 
 lab: .venv/.demo
 	$(BIN)/jupyter lab notebooks

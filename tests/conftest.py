@@ -11,6 +11,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+collect_ignore = ["execution/mcp_server.py"]  # a program that the tests start; to import it for doctests takes seconds
 NDJSON = "application/x-ndjson"
 
 

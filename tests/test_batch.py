@@ -9,11 +9,11 @@ from toolkit import batch, resources
 from toolkit.errors import UserError
 from toolkit.evaluation import Result
 
+pytestmark = [pytest.mark.notebook, pytest.mark.slow]
 NOTEBOOK = "notebooks/batch/evaluate.ipynb"
 RECORDING = resources.root() / "data" / "recordings" / "evaluate.jsonl"
 
 
-@pytest.mark.notebook
 def test_the_notebook_runs_on_recordings_and_leaves_everything_a_reader_wants(tmp_path):
     text = batch.run_demo(tmp_path / "run", {"recording": str(RECORDING), "model": "embedded/smollm2-135m", "limit": 8})
     made = {path.name for path in (tmp_path / "run").iterdir()}
@@ -27,13 +27,11 @@ def test_the_notebook_runs_on_recordings_and_leaves_everything_a_reader_wants(tm
     assert "Traceback" not in report
 
 
-@pytest.mark.notebook
 def test_a_mistake_inside_the_notebook_comes_out_as_one_message(tmp_path):
     with pytest.raises(UserError, match="There is no case file 'nope'"):
         batch.run_demo(tmp_path / "run", {"recording": str(RECORDING), "cases": "nope"})
 
 
-@pytest.mark.notebook
 def test_a_model_that_fails_every_request_still_leaves_a_report(fake_ollama, tmp_path):
     for _ in range(8):
         fake_ollama.fails(500, "out of memory")
@@ -52,7 +50,6 @@ def test_papermill_explains_every_parameter():
     assert "Unknown type" not in done.stdout
 
 
-@pytest.mark.notebook
 def test_the_demo_runs_against_an_ollama_server(fake_ollama, tmp_path):
     call = '{"action": "set_temperature", "action_input": {"room": "bedroom", "celsius": 19}}'
     for _ in range(8):

@@ -86,6 +86,7 @@ def test_unknown_allowed_tool() -> None:
         Toolset.from_mcp(SERVER, allowed_tools=["addd"])
 
 
+@pytest.mark.slow
 def test_time_limit() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=5) as found:
         found.session.timeout_s = 0.3
@@ -95,6 +96,7 @@ def test_time_limit() -> None:
         assert time.monotonic() - start < 2
 
 
+@pytest.mark.slow
 def test_a_stalled_server_is_named_and_can_be_reopened() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=20) as found:
         found.session.timeout_s = 0.3
@@ -108,6 +110,7 @@ def test_a_stalled_server_is_named_and_can_be_reopened() -> None:
         assert found["add"](a=1) == "2"
 
 
+@pytest.mark.slow
 def test_a_session_goes_on_once_the_server_answers_again() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=20) as found:
         found["add"](a=1)

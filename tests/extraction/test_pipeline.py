@@ -327,3 +327,10 @@ def test_no_cut_changes_a_value(text: str) -> None:
         for call in extract(text[:end], TOOLS).calls:
             assert call.tool_name == "get_weather", text[:end]
             assert call.arguments.items() <= WORDS.items(), text[:end]
+
+
+def test_a_call_at_the_end_of_an_open_thought_says_so() -> None:
+    call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+    [found] = extract(f"<think>I ask.\n{call}", TOOLS).calls
+    assert (found.repairs, found.confidence) == (("unclosed_thinking",), "repaired")
+    assert extract(f"<think>I ask.</think>{call}", TOOLS).calls[0].confidence == "exact"

@@ -224,6 +224,7 @@ def test_the_documented_example_runs_as_printed(server, monkeypatch, capsys):
     assert capsys.readouterr().out == "The tool said hello.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 def test_the_documented_example_runs_against_the_embedded_model(monkeypatch, capsys):
     with tk.load_model("embedded/smollm2-135m", num_ctx=1024) as model:

@@ -111,6 +111,7 @@ class TestRealModel:
     def test_schema_that_llama_cpp_refuses_is_data(self, model):
         assert model.chat("x", schema={"enum": []}).fault.kind == "server"
 
+    @pytest.mark.slow
     def test_a_server_that_hangs_is_left_and_a_new_one_loaded(self, embedded_weights, monkeypatch):
         code = (
             "from toolkit.models import llama, load_model, embedded\n"
@@ -130,6 +131,7 @@ class TestRealModel:
         assert "1024" in reply.fault.message
         assert model.complete("hello world " * 700).fault.kind == "overflow"
 
+    @pytest.mark.slow
     def test_a_full_window_is_named(self, model):
         with load_model("embedded/smollm2-135m", num_ctx=256, num_predict=100) as small:
             reply = small.chat("hello world " * 105)
@@ -153,11 +155,13 @@ class TestRealModel:
         model.chat("Say hi", options={"num_predict": 1})
         assert time.perf_counter() - started < 4  # six hundred tokens take longer
 
+    @pytest.mark.slow
     def test_silence_is_a_timeout(self, model):
         reply = model.chat("Say hi " * 100, options={"timeout_s": 0.001})
         assert (reply.fault.kind, reply.finish_reason) == ("timeout", "error")
         assert model.chat("Say hi").fault is None
 
+    @pytest.mark.slow
     def test_threads_take_turns(self, model):
         expected = [model.chat(f"Count from {n}").text for n in range(3)]
         found = {}
@@ -207,6 +211,7 @@ class TestRealModel:
             assert len(llama._servers) == 1
         assert len(llama._servers) == 1
 
+    @pytest.mark.slow
     def test_another_window_loads_anew_and_frees_the_old_one(self, model):
         with load_model("embedded/smollm2-135m", num_predict=1, num_ctx=512) as other:
             assert other.chat("Say hi").load_seconds > 0
@@ -214,6 +219,7 @@ class TestRealModel:
             assert sorted(key.num_ctx for key in llama._servers if key.num_ctx < 1024) == [640]
         assert not [key for key in llama._servers if key.num_ctx < 1024]
 
+    @pytest.mark.slow
     def test_close_unloads_and_use_loads_again(self, embedded_weights):
         model = load_model("embedded/smollm2-135m", num_predict=1, num_ctx=256)
         for _ in range(2):
@@ -221,6 +227,7 @@ class TestRealModel:
             model.close()
             assert not [key for key in llama._servers if key.num_ctx == 256]
 
+    @pytest.mark.slow
     def test_closing_while_a_stream_runs_is_safe(self, embedded_weights):
         model = load_model("embedded/smollm2-135m", num_predict=20, num_ctx=256)
         chunks = model.stream("Say hi")
@@ -236,6 +243,7 @@ class TestRealModel:
             load_model(f"embedded/{path}", num_ctx=256).chat("Hi")
         assert not [key for key in llama._servers if key.num_ctx == 256]
 
+    @pytest.mark.slow
     def test_the_same_model_answers_over_http(self, model):
         with load_model(f"openai/any@{model.address}", num_predict=12) as other:
             assert other.chat("Say hi").text == model.chat("Say hi").text
@@ -246,6 +254,7 @@ class TestRealModel:
             }
             assert "," not in other.complete("One, two,", options={"stop": [","]}).text
 
+    @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="signals")
     def test_ctrl_c_reaches_the_caller_and_frees_the_model(self, embedded_weights):
         code = (
@@ -264,6 +273,7 @@ class TestRealModel:
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[0] == "1\n"
 
+    @pytest.mark.slow
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
     @pytest.mark.parametrize(("closed", "said"), [(False, "UserError"), (True, "4")], ids=["loaded", "closed"])
     def test_a_forked_process_answers_or_says_why_not_and_the_parent_goes_on(self, embedded_weights, closed, said):
@@ -275,6 +285,7 @@ class TestRealModel:
         assert closed or "get_context('spawn')" in child
         assert (parent, done.stderr) == ("4", "")
 
+    @pytest.mark.slow
     def test_stderr_stays_quiet_and_exit_in_mid_stream_is_clean(self, embedded_weights):
         code = (
             "from toolkit.models import load_model\n"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from toolkit.extraction.drafts import Reading, Source
 from toolkit.extraction.places import place
 from toolkit.extraction.scan import triggers
-from toolkit.extraction.settle import settle
+from toolkit.extraction.settle import confidence, settle
 from toolkit.extraction.types import ExtractedCall, Rejected, Span
 
 _KEEP_TEXT = {
@@ -235,7 +235,7 @@ class Walk:
             if meant:
                 first = meant[0].call.span[0]
                 self.thinking.append(self.source.text[start:first].strip())
-                self.taken += meant
+                self.taken += [one._replace(call=from_open_thought(one.call)) for one in meant]
                 self.rejected += [in_thinking(one.call) for one in inside.taken if one not in meant]
                 return
         self.thinking.append(self.source.text[start:end].strip())
@@ -299,6 +299,12 @@ def trailing(inside: Walk, text: str, end: int) -> list[Taken]:
         meant.insert(0, one)
         edge = one.call.span
     return meant
+
+
+def from_open_thought(call: ExtractedCall) -> ExtractedCall:
+    """Return a call with the note that the thought before it was never closed."""
+    repairs = (*call.repairs, "unclosed_thinking")
+    return replace(call, repairs=repairs, confidence=confidence(repairs))
 
 
 def in_thinking(call: ExtractedCall) -> Rejected:
