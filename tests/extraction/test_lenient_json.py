@@ -58,6 +58,7 @@ def test_repairs(text: str, value: Any, repairs: tuple[str, ...]) -> None:
         ('{"a": <value>}', "placeholder"),
         ('{"a": city}', "bad_json"),
         ("{a, b}", "bad_json"),
+        ('{"a": [1.5, -1e999]}', "not_finite"),
         ("[" * 100, "too_deep"),
         ('{"a": ' + "9" * 5000 + "}", "bad_json"),
     ],

@@ -57,7 +57,14 @@ def _constant(name: str) -> Any:
     raise _RefusedError(name)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+def _finite(written: str) -> float:
+    number = float(written)
+    if number in (float("inf"), float("-inf")):  # such as 1e999
+        raise _RefusedError(written)
+    return number
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_finite)
 
 
 def read_json(text: str, pos: int, limit: int | None = None, *, bare_values: bool = False) -> JsonRead:
