@@ -83,5 +83,5 @@ def lead_line(text: str, line: int, floor: int) -> str:
 
 
 def _goes_on(after: str) -> bool:
-    """Tell whether a sentence goes on behind a call that stands at the start of a line."""
-    return re.match(r"(?!\s*#\s|[\s;.,]*<[|/｜])\W*[^\W\d_]{2,}", after) is not None
+    """Tell whether a sentence, or a template, goes on behind a call that stands at the start of a line."""
+    return after.lstrip().startswith("{") or re.match(r"(?!\s*#\s|[\s;.,]*<[|/｜])\W*[^\W\d_]{2,}", after) is not None

@@ -20,6 +20,7 @@ _NAME = re.compile(r"[ \t]*(?:\r?\n[ \t]*)?[`*\"']{0,3}(\w[\w.\-:/\\]*)[`*\"']{0
 _ARGUMENTS = re.compile(
     r"\s*(?:(?:with\s+)?(?:arguments?|args|parameters|input)\s*[:=]\s*)?(?:```\w*\s*|`)?(?=\{|&quot;)", re.IGNORECASE
 )
+_TEMPLATE = re.compile(r"\{{1,2}\s*[A-Za-z_][\w .\-]*\s*\}{1,2}")  # the prompt's own `{json arguments}`
 _LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
 
 
@@ -48,7 +49,8 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
         return _bare(source, start, name)
     read = read_json(text, opened.end(), source.limit)
     if read.problem is not None:
-        return _problem("placeholder" if is_example_name(name[1]) else read.problem, start, source)
+        template = is_example_name(name[1]) or _TEMPLATE.match(text, opened.end(), source.limit)
+        return _problem("placeholder" if template else read.problem, start, source)
     end = read.end
     repairs = read.repairs
     extra = re.compile(r"[}\]]+").match(text, end, source.limit)
