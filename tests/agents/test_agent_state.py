@@ -75,6 +75,37 @@ def test_messages_are_appended_replaced_and_removed_by_id():
     assert texts(state) == ["new"]
 
 
+def user(text, known):
+    return tk.ChatMessage.from_user(text, {"id": known})
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        ([RemoveMessage("a"), user("A", "a")], ["A", "b"]),
+        ([RemoveMessage("a"), RemoveMessage("a")], ["b"]),
+        ([user("c", "c"), RemoveMessage("c")], ["a", "b"]),
+        ([user("c", "c"), RemoveMessage("c"), user("C", "c")], ["a", "b", "C"]),
+        ([RemoveMessage("b"), RemoveMessage("a")], []),
+        ([RemoveMessage("a"), RemoveMessage(REMOVE_ALL), user("c", "a")], ["c"]),
+        ([RemoveMessage("a"), RemoveMessage(REMOVE_ALL)], []),
+    ],
+    ids=["given again", "twice", "new", "new and again", "both", "all, then again", "all"],
+)
+def test_what_is_deleted_goes_once_the_update_is_read(update, expected):
+    state = RunState({})
+    state.add([user("a", "a"), user("b", "b")])
+    state.add(update)
+    assert texts(state) == expected
+
+
+def test_a_message_that_is_gone_cannot_be_removed():
+    state = RunState({})
+    state.add([user("a", "a")])
+    with pytest.raises(UpdateError, match=r"A removes message 'a', which is not in the history"):
+        state.add([RemoveMessage(REMOVE_ALL), RemoveMessage("a")], "A")
+
+
 @pytest.mark.parametrize("wrong", [RemoveMessage("zzz"), 5, [object()]], ids=["unknown id", "number", "object"])
 def test_what_cannot_be_merged_into_messages_is_an_error(wrong):
     with pytest.raises(UpdateError, match="A "):

@@ -263,3 +263,20 @@ def test_context_and_counts_are_in_the_runtime():
 
 def test_middleware_names_its_hooks():
     assert repr(Log([])) == "<Log: before_agent, after_agent, on_error>"
+
+
+@pytest.mark.parametrize(("direct", "ended"), [("other", "return_direct"), ("called", "done")])
+def test_the_tool_that_ran_decides_whether_its_result_is_the_answer(direct, ended):
+    tools = [tk.Tool(n, "", {"type": "object"}, lambda n=n: n, return_direct=n == direct) for n in ("called", "other")]
+    swap = tk.wrap_tool_call(lambda request, handler: handler(request.override(tool=tools[1])))
+    trace = tk.Agent(tk.ScriptedModel([tk.ToolCall("called"), "done"]), tools, middleware=[swap]).run("go")
+    assert (trace.stop_reason, trace.tool_results[0].result) == (ended, "other")
+
+
+def test_a_tool_that_nobody_registered_is_not_named_as_one_to_call():
+    tools = [tk.Tool(name, "", {"type": "object"}, lambda: "ok") for name in ("real", "ghost")]
+    offer = tk.wrap_model_call(lambda request, handler: handler(request.override(tools=tools)))
+    supply = tk.wrap_tool_call(lambda request, handler: handler(request))
+    model = tk.ScriptedModel([tk.ToolCall("ghost"), "done"])
+    trace = tk.Agent(model, tools[:1], middleware=[offer, supply]).run("go")
+    assert trace.tool_results[0].result == 'There is no tool "ghost". Call one of: real.'

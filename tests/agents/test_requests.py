@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import toolkit as tk
+from toolkit.errors import UpdateError
 
 
 @pytest.fixture
@@ -50,6 +51,38 @@ def test_system_prompt_is_another_word(request_):
         new.override(system_prompt="a", system_message=tk.ChatMessage.from_system("b"))
     with pytest.raises(ValueError, match="not both"):
         tk.ModelRequest(model=1, messages=[], system_prompt="a", system_message=tk.ChatMessage.from_system("b"))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"type": "function", "function": {"name": "add"}},
+        {"type": "function", "name": "add"},
+        {"type": "tool", "name": "add"},
+    ],
+    ids=["chat", "responses", "messages"],
+)
+def test_a_tool_choice_in_a_servers_form_is_its_tools_name(choice):
+    model = tk.ScriptedModel(["done"])
+    tk.Agent(model, [add], middleware=[choosing(choice)]).run("go")
+    assert model.requests[0]["tool_choice"] == "add"
+
+
+@pytest.mark.parametrize(
+    "choice", [{"type": "function"}, {"function": {"name": 5}}, {"name": ""}, 7, ["add"]], ids=repr
+)
+def test_a_tool_choice_that_names_no_tool_is_refused(choice):
+    with pytest.raises(UpdateError, match=r"tool_choice=.* names no tool\. Give a tool's name"):
+        tk.Agent(tk.ScriptedModel(["done"]), [add], middleware=[choosing(choice)]).run("go")
+
+
+def choosing(choice):
+    return tk.wrap_model_call(lambda request, handler: handler(request.override(tool_choice=choice)))
+
+
+def add(x: int, y: int) -> int:
+    """Add."""
+    return x + y
 
 
 def test_an_unknown_field_is_named(request_):

@@ -9,13 +9,13 @@ Pure: no model is called here. Not here: the calling (`toolkit.agents.drivers`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from toolkit.agents.requests import ModelRequest
-from toolkit.errors import ModelError
+from toolkit.errors import ModelError, UpdateError
 from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall
 from toolkit.models.base import Fault, Options, Reply
 from toolkit.tools import Tool
@@ -61,9 +61,29 @@ class Choice:
     single: bool = False
 
     @classmethod
-    def of(cls, value: str | None) -> Choice:
-        """Read "auto", "none", "any", "no-parallel", a tool's name, or None for auto."""
+    def of(cls, value: Any) -> Choice:
+        """Read "auto", "none", "any", "no-parallel", a tool's name, a server's dict that names one, or None for auto.
+
+        >>> Choice.of({"type": "function", "function": {"name": "add"}})
+        Choice(wanted='add', single=False)
+
+        Raises:
+            UpdateError: a dict that names no tool, or something else.
+        """
+        if value is not None and not isinstance(value, str):
+            value = _named(value)
         return _CHOICES.get(value) or cls(value or "auto")
+
+
+def _named(value: Any) -> str:
+    """Return the tool that a tool choice in a server's form names."""
+    inner = value.get("function", value) if isinstance(value, Mapping) else None
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if isinstance(name, str) and name:
+        return name
+    raise UpdateError(
+        f"tool_choice={value!r} names no tool. Give a tool's name, 'any', 'none', 'auto' or 'no-parallel'."
+    )
 
 
 AUTO = Choice()

@@ -293,8 +293,8 @@ def _all_direct(run: Run) -> bool:
     if turn is None:
         return False
     known = run.setup.plan.by_name
-    names = [name for call in turn.tool_calls for name in {call.tool_name, _ran(run, turn, call)}]
-    ran = [known[name] for name in names if name in known]
+    names = [(call.tool_name, _ran(run, turn, call)) for call in turn.tool_calls]
+    ran = [known[name] for name in (ran if ran in known else called for called, ran in names) if name in known]
     return bool(ran) and all(tool.return_direct for tool in ran)
 
 

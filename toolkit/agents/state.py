@@ -194,14 +194,28 @@ class RunState:
     def add(self, messages: Any, who: str = "a hook") -> None:
         """Merge messages: a new id is appended, a known one replaced in place, a RemoveMessage deletes.
 
+        What is deleted goes once all is read, so that the same id, given again after it, replaces in place.
+
         Raises:
             UpdateError: an unknown id is to be deleted, or something is no message.
         """
+        gone: set[Any] = set()
         for item in items_of(messages, who):
-            if isinstance(item, RemoveMessage):
-                self._remove(item.id, who)
-            else:
+            if not isinstance(item, RemoveMessage):
                 self.put(item)
+                if gone:
+                    gone.discard(item._meta.get("id"))
+            elif item.id == REMOVE_ALL:
+                self._drop(self._ids.copy())
+                gone.clear()
+            elif item.id in self._ids:
+                gone.add(item.id)
+            else:
+                raise UpdateError(
+                    f"{who} removes message {item.id!r}, which is not in the history. Take an id from it."
+                )
+        if gone:
+            self._drop(gone)
 
     def put(self, message: ChatMessage) -> None:
         """Append one message, or replace the one with its id."""
@@ -236,16 +250,10 @@ class RunState:
         self.add(list(messages))
         self.messages.extend(tail)
 
-    def _remove(self, known: str, who: str) -> None:
+    def _drop(self, gone: set[Any]) -> None:
         self.copies.restart()
-        if known == REMOVE_ALL:
-            self.messages.clear()
-            self._ids.clear()
-            return
-        if known not in self._ids:
-            raise UpdateError(f"{who} removes message {known!r}, which is not in the history. Take an id from it.")
-        self._ids.discard(known)
-        self.messages = [message for message in self.messages if message.meta.get("id") != known]
+        self._ids -= gone
+        self.messages = [message for message in self.messages if message._meta.get("id") not in gone]
 
     def last_assistant(self) -> ChatMessage | None:
         """Return the last assistant message, or None."""

@@ -222,8 +222,9 @@ class CallRunner:
     def _refusal(self, call: ToolCall, tool: Tool | None) -> str | None:
         offered = self.run.offered
         if tool is None:
-            known = offered if offered is not None else self.stage.tools
-            return say("unknown_tool", name=call.tool_name, known=list(known))
+            # a tool that is offered without being registered runs only where a wrapper supplies it
+            known = [name for name in self.stage.tools if offered is None or name in offered]
+            return say("unknown_tool", name=call.tool_name, known=known)
         if offered is self.stage.tools:  # all of them
             return None
         registered = self.stage.tools.get(call.tool_name) is tool
