@@ -142,17 +142,17 @@ def _python(source: Source, pos: int, syntax: str, body: Body) -> bool:
     """Take Python-like calls."""
     read = read_calls(source.text, pos, source.limit)
     body.end = max(read.end, pos)
-    body.drafts += [python_draft(call, syntax, read.closed) for call in read.calls]
+    body.drafts += [python_draft(call, syntax, read.closed, source.cut) for call in read.calls]
     body.problem = read.problem
     return bool(read.calls) or read.problem is not None
 
 
-def python_draft(call: PythonCall, syntax: str, list_closed: bool = True) -> Draft:
-    """Return the draft of a Python-like call."""
+def python_draft(call: PythonCall, syntax: str, list_closed: bool = True, cut: bool = False) -> Draft:
+    """Return the draft of a Python-like call; that its list is not closed counts only where the reply was `cut`."""
     repairs = call.repairs if list_closed else (*call.repairs, "missing_closers")
     return Draft(
         call.name, call.keywords, (call.start, call.end), syntax, tuple(dict.fromkeys(repairs)),
-        positional=call.positional, sources=dict(call.sources), closed=call.closed and list_closed,
+        positional=call.positional, sources=dict(call.sources), closed=call.closed and (list_closed or not cut),
         doubtful=None if call.literal else "expression",
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ BROKEN = {
 }  # fmt: skip
 _FUEL, _FUEL_PER_CHARACTER = 100_000, 3
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_LEAD = re.compile(r"(?:print\s*\(|\bawait|\b\w+\s*=)\s*$")  # belongs to the call behind it
 _TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
@@ -168,7 +169,7 @@ class Wishes:
         """Tell whether a call repeats an earlier one in another format, or without a marker behind some prose."""
         key = (one.call.tool_name, json.dumps(one.call.arguments, sort_keys=True))
         twin = self.first.setdefault(key, one)
-        between, self.end = text[self.end : one.call.span[0]], one.call.span[1]
+        between, self.end = _LEAD.sub("", text[self.end : one.call.span[0]]), one.call.span[1]
         if twin is one:
             return False
         if twin.explicit != one.explicit:

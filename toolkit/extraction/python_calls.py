@@ -16,7 +16,7 @@ from toolkit.extraction.arithmetic import arithmetic
 from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
 
 CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
-_KEYWORD = re.compile(r"(?:[\"']?)([A-Za-z_$][\w\\.\-$]*)(?:[\"']?)\s*(=(?!=)|:(?!:))")
+_KEYWORD = re.compile(r"(?:[\"']?)((?:[A-Za-z_$]|\\_)[\w\\.\-$]*)(?:[\"']?)\s*(=(?!=)|:(?!:))")
 _PREFIX = re.compile(r"[rRbBfFuU]{1,2}(?=[\"'])")
 # The usual argument, for which nothing has to be weighed: a plain literal with the next one, or the end, behind it.
 _PLAIN = re.compile(
@@ -25,7 +25,7 @@ _PLAIN = re.compile(
     r"(?:,[ ]?(?=[A-Za-z_]\w*=[^=])|(?=\)(?:\]?[ ]*(?:$|\n|<)|,[ ]?[A-Za-z_][\w.]*\()))"
 )
 _PLAIN_WORDS = {"true": True, "false": False, "none": None, "null": None}
-_NEXT_KEYWORD = re.compile(r"\s*[\"']?[A-Za-z_$][\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
+_NEXT_KEYWORD = re.compile(r"\s*[\"']?(?:[A-Za-z_$]|\\_)[\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
 _HOLDS_PLACE = re.compile(r"\.{3,}|…|\?+|_{2,}|<[^<>]*>")
 _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
 _LONGEST_EXPRESSION = 2000

@@ -37,7 +37,7 @@ _ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*\s*(?:[,\]})#/]|$)|(?i:true|false|null
 _CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*$"
 # The next member of an object, or of a call or an array, and what may follow a comma there.
 _IN_OBJECT = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*\s*:)")
-_ELSEWHERE = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_][\w\\]*\s*[:=](?!=))")
+_ELSEWHERE = re.compile(rf"\s*(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*\s*[:=](?!=))")
 _AFTER_COMMA = {
     True: re.compile(rf"{_IN_OBJECT.pattern}|\s*(?:[\]}})]|{_CUT_KEY}|$)"),
     False: re.compile(rf"{_ELSEWHERE.pattern}|\s*(?:{_ITEM})"),

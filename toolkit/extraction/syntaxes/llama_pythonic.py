@@ -86,7 +86,7 @@ def python_reading(source: Source, start: int, label: str) -> Reading | None:
 
 def _drafts(source: Source, start: int, read: PythonRead, label: str) -> Reading:
     """Return drafts of the calls that were read; documentation of a signature is turned down."""
-    drafts = [python_draft(call, label, read.closed) for call in read.calls]
+    drafts = [python_draft(call, label, read.closed, source.cut) for call in read.calls]
     for place, call in enumerate(read.calls):
         if is_signature(call.sources, call.keywords, len(call.positional)):
             drafts[place] = drafts[place]._replace(doubtful="signature")
