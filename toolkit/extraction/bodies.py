@@ -312,7 +312,7 @@ def wrapped(source: Source, start: int, pos: int, syntax: str, closer: re.Patter
     if not body.drafts:
         return Reading(end, (), (Rejected((start, end), syntax, "empty", "No call in it."),))
     drafts = list(body.drafts)
-    if closing is None:
+    if closing is None and (source.cut or drafts[-1].untyped):  # JSON that is closed itself is whole
         drafts[-1] = _open(drafts[-1])
     return Reading(end, spread(drafts, start, end))
 
