@@ -132,5 +132,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Register the cell magic `%%tools`; `%load_ext toolkit` in a notebook calls this."""
+    from toolkit.lab import magics
+
+    magics.load_ipython_extension(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_MODULES})
