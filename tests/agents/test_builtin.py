@@ -124,8 +124,40 @@ def test_model_call_limit_ends_or_raises(add):
     assert trace.stop_reason == "jump"
     with pytest.raises(LimitError, match="all 1 model calls"):
         agent(lines, ModelCallLimit(run_limit=1, exit_behavior="error"), [add]).run("go")
-    with pytest.raises(ConfigError):
-        ModelCallLimit()
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings", "what"),
+    [
+        (ModelCallLimit, {}, "run_limit, thread_limit"),
+        (ToolCallLimit, {}, "run_limit, thread_limit"),
+        (ModelCallLimit, {"run_limit": 1, "exit_behavior": "continue"}, "Use one of: end, error"),
+        (ToolCallLimit, {"run_limit": 1, "exit_behavior": "stop"}, "Use one of: continue, end, error"),
+        (ToolCallLimit, {"run_limit": 3, "thread_limit": 2}, "run_limit 3 is above thread_limit 2"),
+    ],
+)
+def test_limits_that_mean_nothing_are_refused(limit, settings, what):
+    with pytest.raises(ConfigError, match=what):
+        limit(**settings)
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "calls"), [("model", "Stopped: all 2 model calls are used up.", 2), ("end", "a", 1)]
+)
+def test_a_jump_past_the_limit_is_counted(target, text, calls):
+    @tk.after_model(can_jump_to=[target])
+    def again(state, runtime):
+        return {"jump_to": target}
+
+    made = tk.Agent(tk.ScriptedModel(["a", "b", "c"]), middleware=[ModelCallLimit(run_limit=2), again])
+    trace = made.run("go")
+    assert (trace.text, trace.state["thread_model_calls"]) == (text, calls)
+
+
+def test_a_turn_that_ends_the_run_uses_nothing_up(add):
+    line = tk.ChatMessage.from_assistant(tool_calls=[call(cid="a", x=1, y=2), call(cid="b", x=3, y=4)])
+    trace = agent([line], ToolCallLimit(thread_limit=1, exit_behavior="end"), [add]).run("go")
+    assert trace.state["thread_tool_calls"] == {"* None/1": 0}
 
 
 def test_a_threads_count_goes_on_where_the_trace_is_handed_on():
@@ -185,6 +217,15 @@ def test_context_editing_spares_tools_by_name():
     assert model.requests[1]["messages"][-1].tool_call_result.result.startswith("word")
 
 
+def test_one_edit_of_the_context_leaves_what_another_cleared():
+    read = tk.Tool("read", "", {"type": "object"}, lambda: "word " * 50)
+    model = tk.ScriptedModel([call("read", "a"), call("read", "b"), "done"])
+    edits = [ContextEditing(trigger=1, keep=1), ContextEditing(trigger=1, keep=0, placeholder="<gone>")]
+    tk.Agent(model, [read], middleware=edits).run("go")
+    seen = [m.tool_call_result.result for m in model.requests[2]["messages"] if m.tool_call_result]
+    assert seen == ["[cleared]", "<gone>"]
+
+
 def test_summarization_keeps_a_call_with_its_result(add):
     def make():
         writer = tk.ScriptedModel(["They added."])
@@ -192,7 +233,7 @@ def test_summarization_keeps_a_call_with_its_result(add):
         return agent([call(x=1, y=2), call(cid="c2", x=3, y=4), "done"], summary, [add])
 
     trace = both_ways(make)
-    assert [m.role for m in trace.messages] == ["user", "user", "assistant", "tool", "assistant"]
+    assert [m.role for m in trace.messages] == ["user", "assistant", "tool", "assistant"]
     assert trace.messages[0].text == "Summary of the conversation so far:\nThey added."
 
 
@@ -292,7 +333,6 @@ def test_pii_hides_what_it_is_for_and_nothing_else(kind):
 
 
 def test_pii_strategies_and_places():
-    assert PIIRedaction("email", "mask").hide("x ann@e.org") == "x *****.org"
     digest = PIIRedaction("email", "hash").hide("ann@e.org ann@e.org").split()
     assert digest[0] == digest[1] != PIIRedaction("email", "hash").hide("bob@e.org")
     with pytest.raises(PIIFoundError, match="personal data"):
@@ -302,6 +342,49 @@ def test_pii_strategies_and_places():
     trace = both_ways(lambda: agent([call("who"), "It is ann@e.org"], everywhere, [who]))
     assert trace.tool_results[0].result == "[REDACTED_EMAIL]"
     assert trace.text == "It is [REDACTED_EMAIL]"
+
+
+MASKED = {
+    "email": "to ann@****.org",
+    "credit_card": "****-****-****-1111 ************0005 **** **** **** 1111",
+    "ip": "*.*.*.3",
+    "mac_address": "**:**:**:**:**:ff **-**-**-**-**-ff",
+    "url": "[MASKED_URL] [MASKED_URL]",
+    "badge": "****1234 ****",
+}
+SHOWN = {
+    "email": "to ann@mail.example.org",
+    "credit_card": "4111-1111-1111-1111 378282246310005 4111 1111 1111 1111",
+    "ip": "10.1.2.3",
+    "mac_address": "aa:bb:cc:dd:ee:ff aa-bb-cc-dd-ee-ff",
+    "url": "https://e.org/x e.org/x",
+    "badge": "B-1234 B-12",
+}
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_a_mask_leaves_what_people_know_it_by(kind):
+    detector = r"B-\d+" if kind == "badge" else None
+    assert PIIRedaction(kind, "mask", detector=detector).hide(SHOWN[kind]) == MASKED[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "left"),
+    [
+        ("url", "see d.com/path now", "see * now"),
+        ("url", "www.g and ftp://f.org/x", "* and ftp://*"),
+        ("url", "www.https://e.org/x", "*"),
+        ("url", "www.e.org?q=ann www.e.org:8080/x www.e.org, ok?", "* * *, ok?"),
+        ("url", "see example.com and/or e.g. this.", "see example.com and/or e.g. this."),
+        ("credit_card", "4111 1111-11111111", "*"),
+        ("credit_card", "30569309025904 3056 930902 5904 4222222222222", "* * *"),
+        ("email", "ann@my_host.org", "*"),
+        ("ip", "01.2.3.4", "*"),
+    ],
+    ids=str,
+)
+def test_pii_finds_more_shapes(kind, text, left):
+    assert PIIRedaction(kind).hide(text).replace(f"[REDACTED_{kind.upper()}]", "*") == left
 
 
 def test_pii_of_ones_own():
@@ -337,6 +420,36 @@ def test_a_chooser_that_names_nothing_hides_nothing():
     assert len(made.model.requests[0]["tools"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("reply", "offered"),
+    [
+        ("sum, mail", ["mail", "sum", "weather"]),  # in the order of the agent's tools, the fixed ones last
+        ("nope, sum", ["sum", "weather"]),
+        ("", ["mail", "sum", "weather"]),
+        ("mail", ["mail", "weather"]),
+    ],
+    ids=repr,
+)
+def test_a_choosers_slips_do_not_end_the_run(reply, offered):
+    choice = ToolSelection(tk.ScriptedModel([reply]), max_tools=2, always_include=["weather"])
+    made = agent(["ok"], choice, WEATHER)
+    assert made.run("go").text == "ok"
+    assert [tool.name for tool in made.model.requests[0]["tools"]] == offered
+
+
+def test_a_fixed_tool_that_is_missing_is_an_error():
+    with pytest.raises(ConfigError, match="'wether', which is not offered. Did you mean 'weather'"):
+        agent(["ok"], ToolSelection(always_include=["wether"]), WEATHER).run("go")
+    assert agent(["ok"], ToolSelection(always_include=["wether"])).run("go").text == "ok"
+
+
+def test_emulation_plays_a_tool_that_does_not_exist(add):
+    player = tk.ScriptedModel(["boo", "boo"])
+    trace = both_ways(lambda: agent([call("ghost", a=1), "ok"], ToolEmulation(player), [add]))
+    assert (trace.tool_results[0].result, trace.tool_results[0].error) == ("boo", False)
+    assert 'ghost\n\nIt is called with {"a": 1}' in player.requests[0]["messages"][0].text
+
+
 def test_emulation_plays_only_its_tools(add):
     def make():
         return agent([call(x=1, y=2), "ok"], ToolEmulation(tk.ScriptedModel(["4"]), tools=["add"]), [add])
@@ -350,6 +463,9 @@ def test_planning_tells_of_its_tool_and_keeps_the_list():
     todos = [{"content": "look", "status": "pending"}]
     trace = both_ways(lambda: agent([call("write_todos", todos=todos), "ok"], Planning("PLAN"), system_prompt="BASE"))
     assert trace.state["todos"] == todos
+    more = [{"content": "look", "status": "pending", "prio": 1}]
+    assert agent([call("write_todos", todos=more), "ok"], Planning()).run("go").state["todos"] == todos
+    assert agent(["ok"], Planning()).run(trace).state["todos"] == todos
     twice = tk.ChatMessage.from_assistant(tool_calls=[call("write_todos", n, todos=todos) for n in "ab"])
     trace = agent([twice, "ok"], Planning()).run("go")
     assert [result.error for result in trace.tool_results] == [True, True]

@@ -394,29 +394,79 @@ def test_an_empty_summary_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("trigger", "keep"),
-    [(("messages", 5), ("messages", 5)), (("tokens", 10), ("tokens", 20)), (("fraction", 0.1), ("tokens", 5000))],
+    ("size", "what"),
+    [
+        (("messages", 0), "above 0"),
+        (("tokens", -1), "above 0"),
+        (("fraction", 1.5), "at most 1"),
+        (("words", 2), "words"),
+    ],
+    ids=str,
 )
-def test_what_would_summarize_for_ever_is_refused(trigger, keep):
-    with pytest.raises(ConfigError, match="not smaller"):
-        Summarization(trigger=trigger, keep=keep)
+@pytest.mark.parametrize("word", ["trigger", "keep"])
+def test_sizes_that_mean_nothing_are_refused(word, size, what):
+    with pytest.raises(ConfigError, match=what):
+        Summarization(**{word: size})
 
 
-def test_the_question_stays_however_little_is_kept():
-    short = Summarization(tk.ScriptedModel(["S"] * 9), trigger=("tokens", 40), keep=("tokens", 1))
-    lines = [call(amount=n) for n in range(4)]
-    trace = tk.Agent(tk.ScriptedModel([*lines, "done"]), [pay], middleware=[short]).run("The question " * 10)
-    assert texts(trace)[1] == "The question " * 10
-    assert trace.text == "done"
-    assert len(trace.tool_results) == 1
+@pytest.mark.parametrize(
+    ("trigger", "keep", "left"),
+    [
+        (("messages", 5), ("messages", 5), "abcde"),
+        (("messages", 4), ("messages", 4), "Sbcde"),
+        (("tokens", 60), ("messages", 4), "Sbcde"),  # the tail alone would trigger again
+        (("tokens", 60), ("tokens", 59), "Sde"),
+        (("tokens", 60), ("tokens", 1), "Se"),
+        (("fraction", 0.01), ("fraction", 0.01), "Scde"),
+        ([("messages", 9), ("tokens", 99)], ("messages", 1), "Se"),
+    ],
+    ids=str,
+)
+def test_all_but_the_tail_is_summarized_whatever_the_tails_length(trigger, keep, left):
+    short = Summarization(tk.ScriptedModel(["S"]), trigger=trigger, keep=keep)
+    said = talk("a" * 99, "b" * 99, "c" * 99, "d" * 99, "e")
+    trace = tk.Agent(tk.ScriptedModel(["done"]), middleware=[short]).run(said)
+    assert "".join(text[-1] for text in texts(trace)[:-1]) == left
 
 
-def test_a_tail_that_is_too_long_is_cut_further():
-    short = Summarization(tk.ScriptedModel(["S"]), trigger=("tokens", 60), keep=("messages", 4))
-    trace = tk.Agent(tk.ScriptedModel(["done"]), middleware=[short]).run(
-        talk("a" * 99, "b" * 99, "c" * 99, "d" * 99, "e")
-    )
-    assert texts(trace)[1:] == ["d" * 99, "e", "done"]
+def test_each_time_the_trigger_is_reached_all_is_summarized_again():
+    writer = tk.ScriptedModel(["S1", "S2", "S3"])
+    short = Summarization(writer, trigger=("messages", 3), keep=("messages", 1))
+    lines = [call(amount=n) for n in range(3)]
+    trace = tk.Agent(tk.ScriptedModel([*lines, "done"]), [pay], middleware=[short]).run("The question")
+    assert texts(trace) == ["Summary of the conversation so far:\nS3", "done"]
+    assert ["The question" in r["messages"][0].text for r in writer.requests] == [True, False, False]
+    assert "S2" in writer.requests[2]["messages"][0].text
+    assert [result.result for result in trace.tool_results] == ["paid 2"]
+
+
+@pytest.mark.parametrize(("answered", "left"), [(True, "ab"), (False, "")], ids=["its call", "no call"])
+def test_a_result_at_the_cut_stays_with_its_call_or_goes(answered, left):
+    asked = tk.ToolCall("pay", {"amount": 1}, "c1")
+    asking = [tk.ChatMessage.from_assistant("a", tool_calls=[asked])] if answered else talk("Hi", "x")
+    history = [*talk("Hi", "Hello"), *asking, tk.ChatMessage.from_tool("b", asked)]
+    short = Summarization(tk.ScriptedModel(["S"]), trigger=("messages", 3), keep=("messages", 1))
+    trace = tk.Agent(tk.ScriptedModel(["done"]), [pay], middleware=[short]).run(history)
+    kept = [m.text or m.tool_call_result.result for m in trace.messages[1:-1]]
+    assert "".join(kept) == left
+
+
+@WAYS
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_summary_is_asked_for_three_times(way, failures, monkeypatch):
+    monkeypatch.setattr("toolkit.agents.builtin.retry.Backoff.delays", lambda self: iter([0] * self.max_retries))
+
+    def agent():
+        writer = tk.ScriptedModel([*[RuntimeError("busy")] * failures, "S"])
+        short = Summarization(writer, trigger=("messages", 3), keep=("messages", 1))
+        return tk.Agent(tk.ScriptedModel(["Fine."]), middleware=[short])
+
+    run = in_both_ways(agent, talk("Hi", "Hello", "How are you?"))[way]
+    if failures == 3:
+        with pytest.raises(RuntimeError, match="busy"):
+            run()
+    else:
+        assert texts(run())[1:] == ["How are you?", "Fine."]
 
 
 def test_examples_stand_behind_the_system_message():

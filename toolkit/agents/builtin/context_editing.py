@@ -75,7 +75,8 @@ class ContextEditing(AgentMiddleware):
 
     def _cleared(self, message: ChatMessage) -> ChatMessage:
         results = message.tool_call_results
-        if all(r.origin.tool_name in self.exclude or r.result == self.placeholder for r in results):
+        done = message.meta.get("cleared")  # perhaps by another, with its own placeholder
+        if done or all(r.origin.tool_name in self.exclude or r.result == self.placeholder for r in results):
             return message
         parts = tuple(
             r if r.origin.tool_name in self.exclude else ToolCallResult(self.placeholder, r.origin, r.error)

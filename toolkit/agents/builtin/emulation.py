@@ -16,7 +16,7 @@ from toolkit.models.base import ChatModel
 
 
 class ToolEmulation(AgentMiddleware):
-    """Have a model invent the results of some tools; the tools need no function.
+    """Have a model invent the results of some tools; the tools need no function, and need not even exist.
 
     >>> import toolkit as tk
     >>> spec = {"name": "weather", "description": "Tell the weather.", "parameters": {"type": "object"}}
@@ -27,7 +27,7 @@ class ToolEmulation(AgentMiddleware):
 
     Args:
         model: who plays the tools.
-        tools: names of the tools to play; None for all.
+        tools: names of the tools to play; None for all, those too that the calling model made up.
     """
 
     def __init__(self, model: ChatModel, tools: Iterable[Any] | None = None) -> None:
@@ -49,8 +49,9 @@ class ToolEmulation(AgentMiddleware):
         return ChatMessage.from_tool(reply.text, request.tool_call)
 
     def _plays(self, request: Any) -> bool:
-        return request.tool is not None and (self.only is None or request.tool_call.name in self.only)
+        return self.only is None or request.tool_call.name in self.only
 
 
 def _prompt(request: Any) -> str:
-    return say("emulate_tool", tool=request.tool, arguments=request.tool_call.arguments)
+    call = request.tool_call
+    return say("emulate_tool", tool=request.tool, name=call.name, arguments=call.arguments)

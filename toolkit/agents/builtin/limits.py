@@ -16,13 +16,15 @@ from toolkit.errors import ConfigError, LimitError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall
 
 
-def _at_least_one(run_limit: int | None, thread_limit: int | None) -> None:
+def _check(run_limit: int | None, thread_limit: int | None, exit_behavior: str, known: tuple[str, ...]) -> None:
     if run_limit is None and thread_limit is None:
         raise ConfigError("Give run_limit, thread_limit or both.")
+    if exit_behavior not in known:
+        raise ConfigError(f"exit_behavior {exit_behavior!r} is unknown. Use one of: {', '.join(known)}.")
 
 
 class ModelCallLimit(AgentMiddleware):
-    """Stop before a model call that would be one too many.
+    """Stop before a model call that would be one too many, also where a later hook jumps back to the model.
 
     >>> import toolkit as tk
     >>> model = tk.ScriptedModel([tk.ToolCall("now", {}), "never said"])
@@ -36,6 +38,9 @@ class ModelCallLimit(AgentMiddleware):
         run_limit: calls in one run.
         thread_limit: calls over runs that hand on their state.
         exit_behavior: "end" ends with a message that says so; "error" raises `LimitError`.
+
+    Raises:
+        ConfigError: no limit, or an unknown exit_behavior.
     """
 
     def __init__(
@@ -45,7 +50,7 @@ class ModelCallLimit(AgentMiddleware):
         thread_limit: int | None = None,
         exit_behavior: Literal["end", "error"] = "end",
     ) -> None:
-        _at_least_one(run_limit, thread_limit)
+        _check(run_limit, thread_limit, exit_behavior, ("end", "error"))
         self.run_limit, self.thread_limit, self.exit_behavior = run_limit, thread_limit, exit_behavior
         self.state_schema = {
             "model_calls_before": StateField(default=0, private=True),
@@ -58,19 +63,27 @@ class ModelCallLimit(AgentMiddleware):
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> Any:
-        """Stop if a limit is reached."""
-        used = ((self.run_limit, runtime.model_calls), (self.thread_limit, state["thread_model_calls"]))
+        """Stop if a limit is reached; else count a call that `after_model` did not see, since a later hook jumped."""
+        counted = self._counted(state, runtime)
+        used = ((self.run_limit, runtime.model_calls), (self.thread_limit, counted["thread_model_calls"]))
         for limit, count in used:
             if limit is None or count < limit:
                 continue
             text = say("model_limit", limit=limit)
             if self.exit_behavior == "error":
                 raise LimitError(text)
-            return {"jump_to": "end", "messages": [ChatMessage.from_assistant(text)]}
-        return None
+            return {**counted, "jump_to": "end", "messages": [ChatMessage.from_assistant(text)]}
+        return counted if counted["thread_model_calls"] != state["thread_model_calls"] else None
 
     def after_model(self, state: Any, runtime: Any) -> Any:
         """Count the call; a second such limit writes the same number."""
+        return self._counted(state, runtime)
+
+    def after_agent(self, state: Any, runtime: Any) -> Any:
+        """Count a last call after which another hook jumped."""
+        return self._counted(state, runtime)
+
+    def _counted(self, state: Any, runtime: Any) -> dict[str, int]:
         return {"thread_model_calls": state["model_calls_before"] + runtime.model_calls}
 
 
@@ -92,6 +105,9 @@ class ToolCallLimit(AgentMiddleware):
         thread_limit: calls over runs that hand on their state.
         exit_behavior: "continue" answers surplus calls with an error, "end" also ends the run, "error" raises
             `LimitError` before any call of the turn runs.
+
+    Raises:
+        ConfigError: no limit, a run_limit above the thread_limit, or an unknown exit_behavior.
     """
 
     def __init__(
@@ -102,7 +118,9 @@ class ToolCallLimit(AgentMiddleware):
         thread_limit: int | None = None,
         exit_behavior: Literal["continue", "end", "error"] = "continue",
     ) -> None:
-        _at_least_one(run_limit, thread_limit)
+        _check(run_limit, thread_limit, exit_behavior, ("continue", "end", "error"))
+        if run_limit is not None and thread_limit is not None and run_limit > thread_limit:
+            raise ConfigError(f"run_limit {run_limit} is above thread_limit {thread_limit}. Give one that is not.")
         self.tool_name, self.run_limit, self.thread_limit = tool_name, run_limit, thread_limit
         self.exit_behavior = exit_behavior
         self.state_schema = {
@@ -129,9 +147,10 @@ class ToolCallLimit(AgentMiddleware):
         passed, refused = self._split(calls, run, thread)
         if refused and self.exit_behavior == "error":
             raise LimitError(say("tool_limit", name=self.tool_name or "", limit=self._limit()))
+        ran = 0 if refused and self.exit_behavior == "end" else len(passed)
         update: dict[str, Any] = {
             "run_tool_calls": {**state["run_tool_calls"], key: run + len(passed) + len(refused)},
-            "thread_tool_calls": {**state["thread_tool_calls"], key: thread + len(passed)},
+            "thread_tool_calls": {**state["thread_tool_calls"], key: thread + ran},
         }
         return {**update, **self._answer(calls, refused)} if refused else update
 

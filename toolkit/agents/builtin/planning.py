@@ -37,6 +37,9 @@ _PARAMETERS = {
 class Planning(AgentMiddleware):
     """Offer a tool `write_todos` and keep its list in the state field `todos`.
 
+    A list in the input is kept too, since so a thread hands it on (`agent.run(trace)`); of its items only what the
+    tool declares is kept.
+
     >>> import toolkit as tk
     >>> call = tk.ToolCall("write_todos", {"todos": [{"content": "look", "status": "pending"}]})
     >>> trace = tk.Agent(tk.ScriptedModel([call, "done"]), middleware=[Planning()]).run("go")
@@ -74,6 +77,7 @@ class Planning(AgentMiddleware):
 
 
 def write_todos(todos: list[dict[str, str]], state: State) -> str:
-    """Keep the list and say so."""
-    state.set("todos", todos)
-    return say("todos_kept", todos=todos)
+    """Keep the list and say so; what an item holds beside content and status is dropped."""
+    kept = [{key: item[key] for key in ("content", "status")} for item in todos]
+    state.set("todos", kept)
+    return say("todos_kept", todos=kept)

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.wording import say
+from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import ChatModel
 from toolkit.tools import Tool
@@ -30,21 +31,28 @@ class ToolSelection(AgentMiddleware):
     >>> [tool.name for tool in model.requests[0]["tools"]]
     ['weather']
 
+    A name in the model's reply that is no tool is passed over, and a reply that names none hides none but what is
+    above `max_tools`: a slip of the model must not end the run.
+
     Args:
-        model: who chooses; None compares words, which costs nothing.
+        model: who chooses, asked before each call, however few tools there are; None compares words, which costs
+            nothing.
         max_tools: how many tools to offer at most.
-        always_include: names of tools that are offered in any case, beside the chosen ones.
+        always_include: names of tools that are offered in any case, after the chosen ones.
+
+    Raises:
+        ConfigError: at a model call for which a tool of `always_include` is missing.
     """
 
     def __init__(
         self, model: ChatModel | None = None, *, max_tools: int = 5, always_include: Iterable[str] = ()
     ) -> None:
-        self.model, self.max_tools, self.always = model, max_tools, frozenset(always_include)
+        self.model, self.max_tools, self.always = model, max_tools, tuple(always_include)
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Offer the chosen tools."""
         pool = self._pool(request)
-        if len(pool) <= self.max_tools:
+        if not pool:
             return handler(request)
         if self.model is None:
             chosen = rank(_question(request.messages), pool)
@@ -56,7 +64,7 @@ class ToolSelection(AgentMiddleware):
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         """Offer the chosen tools."""
         pool = self._pool(request)
-        if len(pool) <= self.max_tools:
+        if not pool:
             return await handler(request)
         if self.model is None:
             chosen = rank(_question(request.messages), pool)
@@ -66,14 +74,21 @@ class ToolSelection(AgentMiddleware):
         return await handler(self._with(request, chosen))
 
     def _pool(self, request: Any) -> list[Tool]:
+        """Return the tools to choose from."""
+        names = [tool.name for tool in request.tools]
+        if missing := [name for name in self.always if names and name not in names]:
+            raise ConfigError(
+                f"always_include names {missing[0]!r}, which is not offered. {did_you_mean(missing[0], names)}"
+            )
         return [tool for tool in request.tools if tool.name not in self.always]
 
     def _prompt(self, request: Any, pool: list[Tool]) -> str:
         return say("select_tools", question=_question(request.messages), tools=pool, most=self.max_tools)
 
     def _with(self, request: Any, chosen: list[Tool]) -> Any:
-        names = {tool.name for tool in chosen[: self.max_tools]} | self.always
-        return request.override(tools=tuple(tool for tool in request.tools if tool.name in names))
+        names = {tool.name for tool in chosen[: self.max_tools]}
+        picked = [tool for tool in request.tools if tool.name in names]
+        return request.override(tools=(*picked, *(tool for tool in request.tools if tool.name in self.always)))
 
 
 def _question(messages: Sequence[ChatMessage]) -> str:

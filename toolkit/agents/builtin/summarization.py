@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from toolkit.agents.builtin.retry import ModelRetry
 from toolkit.agents.foreign import as_model
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
@@ -19,13 +20,15 @@ from toolkit.models.base import ChatModel
 
 Size = tuple[str, float]
 _KINDS = ("tokens", "messages", "fraction")
+_AGAIN = ModelRetry(2, on_failure="error")
 
 
 class Summarization(AgentMiddleware):
-    r"""Summarize what is old once the history is long; the summary and the tail replace it in the state.
+    r"""Summarize what is old once the history is long; one message with the summary replaces it in the state.
 
-    A call and its results are never torn apart, and the question stays. Where the tail alone is still too long, it is
-    cut further; an empty summary changes nothing.
+    Each time the trigger is reached, all but the tail is summarized, an earlier summary and an old question too. A
+    call and its results are never torn apart. The writer is asked again twice where it fails, and then the run ends;
+    but an empty summary changes nothing, for it would lose the history.
 
     >>> import toolkit as tk
     >>> writer, model = tk.ScriptedModel(["They greeted."]), tk.ScriptedModel(["Fine."])
@@ -37,12 +40,12 @@ class Summarization(AgentMiddleware):
     Args:
         model: who writes the summary, or its name; None is the agent's own model.
         trigger: ("messages", n), ("tokens", n) or ("fraction", part of `window`); a list means any of them.
-        keep: how much of the end stays, in the same form.
+        keep: how much of the end stays, in the same form; where that is the whole history, nothing is summarized.
         window: the model's window in tokens, for fractions.
         count_tokens: function of the messages.
 
     Raises:
-        ConfigError: an unknown kind of size, or what is kept would trigger again at once.
+        ConfigError: an unknown kind of size, an amount of nothing, or a fraction above 1.
     """
 
     def __init__(
@@ -56,12 +59,8 @@ class Summarization(AgentMiddleware):
     ) -> None:
         self.model, self.keep, self.window, self.count = as_model(model), keep, window, count_tokens
         self.triggers: list[Size] = [trigger] if isinstance(trigger, tuple) else list(trigger)
-        for kind, _ in (*self.triggers, keep):
-            if kind not in _KINDS:
-                raise ConfigError(f"Size {kind!r} is unknown. Use one of: {', '.join(_KINDS)}.")
-        for given in self.triggers:
-            if (given[0] == "messages") == (keep[0] == "messages") and self._amount(*keep) >= self._amount(*given):
-                raise ConfigError(f"keep={keep!r} is not smaller than trigger={given!r}: each turn would summarize.")
+        for size in (*self.triggers, keep):
+            _check(*size)
 
     def before_model(self, state: Any, runtime: Any) -> Any:
         """Summarize if it is time."""
@@ -70,8 +69,10 @@ class Summarization(AgentMiddleware):
         if not cut:
             return None
         model = self.model or runtime.model
-        reply = runtime.call_model(model, self._prompt(messages[:cut]), source=self.name)
-        return self._update(reply.text, messages, cut)
+        reply = _AGAIN.wrap_model_call(
+            self._prompt(messages[:cut]), lambda prompt: runtime.call_model(model, prompt, source=self.name)
+        )
+        return self._update(reply.text, messages[cut:])
 
     async def abefore_model(self, state: Any, runtime: Any) -> Any:
         """Summarize if it is time."""
@@ -80,8 +81,10 @@ class Summarization(AgentMiddleware):
         if not cut:
             return None
         model = self.model or runtime.model
-        reply = await runtime.acall_model(model, self._prompt(messages[:cut]), source=self.name)
-        return self._update(reply.text, messages, cut)
+        reply = await _AGAIN.awrap_model_call(
+            self._prompt(messages[:cut]), lambda prompt: runtime.acall_model(model, prompt, source=self.name)
+        )
+        return self._update(reply.text, messages[cut:])
 
     def _cut(self, messages: list[ChatMessage]) -> int:
         """Return how many messages to summarize; 0 for none."""
@@ -89,23 +92,14 @@ class Summarization(AgentMiddleware):
             return 0
         kind, amount = self.keep
         if kind == "messages":
-            cut = max(0, len(messages) - int(amount))
-        else:
-            room = self._amount(kind, amount)
-            cut = len(messages)
-            while cut and self.count(messages[cut - 1 :]) <= room:
-                cut -= 1
-        while cut < len(messages) - 1 and any(self._reached(messages[cut:], *trigger) for trigger in self.triggers):
-            cut += 1
-        cut = min(cut, len(messages) - 1)
-        while cut > 0 and messages[cut].is_from(ChatRole.TOOL):
-            cut -= 1  # keep the call with its results
-        question = _question(messages)
-        fresh = [n for n in range(cut) if n != question and "summary" not in messages[n].meta]
-        return cut if fresh else 0
+            return _whole(messages, max(0, len(messages) - int(amount)))
+        cut = len(messages)
+        while cut and self.count(messages[cut - 1 :]) <= self._amount(kind, amount):
+            cut -= 1
+        return _whole(messages, max(0, min(cut, len(messages) - 1)))
 
     def _amount(self, kind: str, amount: float) -> float:
-        return amount * self.window if kind == "fraction" else amount
+        return max(1, int(amount * self.window)) if kind == "fraction" else amount
 
     def _reached(self, messages: list[ChatMessage], kind: str, amount: float) -> bool:
         size = len(messages) if kind == "messages" else self.count(messages)
@@ -114,19 +108,28 @@ class Summarization(AgentMiddleware):
     def _prompt(self, messages: list[ChatMessage]) -> str:
         return say("summarize", messages=[_line(message) for message in messages])
 
-    def _update(self, summary: str, messages: list[ChatMessage], cut: int) -> dict[str, Any] | None:
+    def _update(self, summary: str, tail: list[ChatMessage]) -> dict[str, Any] | None:
         if not summary.strip():
             return None
         told = ChatMessage.from_user(say("summary", summary=summary.strip()), {"summary": True})
-        question = _question(messages)
-        asked = messages[question : question + 1] if 0 <= question < cut else []
-        return {"messages": [RemoveMessage(REMOVE_ALL), told, *asked, *messages[cut:]]}
+        return {"messages": [RemoveMessage(REMOVE_ALL), told, *tail]}
 
 
-def _question(messages: list[ChatMessage]) -> int:
-    """Return the place of the last user message, a summary not counted; -1 for none."""
-    places = [n for n, m in enumerate(messages) if m.is_from(ChatRole.USER) and "summary" not in m.meta]
-    return places[-1] if places else -1
+def _check(kind: str, amount: float) -> None:
+    if kind not in _KINDS:
+        raise ConfigError(f"Size {kind!r} is unknown. Use one of: {', '.join(_KINDS)}.")
+    if amount <= 0 or (kind == "fraction" and amount > 1):
+        raise ConfigError(f"Size {(kind, amount)!r} must be above 0, and a fraction at most 1.")
+
+
+def _whole(messages: list[ChatMessage], cut: int) -> int:
+    """Return the cut moved so that no result loses its call: before the calls, or behind results of none."""
+    end = cut
+    while end < len(messages) and messages[end].is_from(ChatRole.TOOL):
+        end += 1
+    wanted = {result.origin.id for message in messages[cut:end] for result in message.tool_call_results}
+    asking = (n for n in reversed(range(cut)) if wanted & {call.id for call in messages[n].tool_calls})
+    return next(asking, end)
 
 
 def _line(message: ChatMessage) -> dict[str, str]:
