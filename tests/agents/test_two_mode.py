@@ -187,6 +187,10 @@ def test_every_turn_without_data_has_a_reason(line, reason):
 
 
 PIECES = [
+    "Okay ",
+    "42",
+    ', "name": "free"',
+    "\nAction: free\nAction Input: ",
     '{"action": "',
     "find",
     '", "action_input": ',

@@ -17,6 +17,7 @@ from typing import Any
 from toolkit import schemas, templates
 from toolkit.agents.foreign import as_any_tool
 from toolkit.errors import ConfigError, ToolArgumentsError
+from toolkit.extraction.lenient_json import read_json
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool
 
@@ -63,11 +64,11 @@ class Action:
         """Return the input as it will be passed.
 
         Raises:
-            ToolArgumentsError: there is none.
+            ToolArgumentsError: there is none, or a number in its JSON is not finite.
         """
         if value is MISSING:
             raise ToolArgumentsError(f"{self.name!r} needs action_input. Give an object or a text.")
-        return _decoded(value)
+        return decoded(value)[0]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class ToolAction:
         Raises:
             ToolArgumentsError: they do not fit; the message names the place.
         """
-        return self._ready.checked(self._arguments(_decoded(value)))
+        return self._ready.checked(self._arguments(decoded(value)[0]))
 
     @cached_property
     def _ready(self) -> Any:
@@ -130,15 +131,24 @@ def _is_text(schema: Any) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") == "string" and "enum" not in schema
 
 
-def _decoded(value: Any) -> Any:
-    """Return an object that was written as JSON text as the object (Source: ollama#6155)."""
+def decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return an object that was written as JSON text as the object, and what was mended (Source: ollama#6155).
+
+    >>> decoded('{"id": 7}'), decoded("7")
+    (({'id': 7}, ('string_arguments',)), ('7', ()))
+
+    Raises:
+        ToolArgumentsError: a number in it is not finite.
+    """
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
-        return value
-    try:
-        found = json.loads(value)
-    except ValueError:
-        return value
-    return found if isinstance(found, dict) else value
+        return value, ()
+    text = value.strip()
+    read = read_json(text, 0)
+    if read.problem == "not_finite":
+        raise ToolArgumentsError(f"The JSON in action_input holds a number that is not finite: {text[:60]!r}.")
+    if not isinstance(read.value, dict) or not read.closed or text[read.end :].strip():
+        return value, ()
+    return read.value, ("string_arguments", *read.repairs)
 
 
 def as_actions(values: Iterable[Any]) -> dict[str, AnyAction]:

@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.agents.two_mode.actions import MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction
+from toolkit.agents.two_mode.actions import KEYS, MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction, decoded
+from toolkit.agents.two_mode.published import REACT_INPUT, Found, Meant, open_brackets
 from toolkit.agents.two_mode.turn import Reason
 from toolkit.errors import ToolArgumentsError, did_you_mean
 from toolkit.extraction import extract
+from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.models.base import Reply
 from toolkit.tools import Tool
 
-_INPUT = "action_input"
+_INPUT = KEYS[1]
 _ONE_TEXT: dict[str, Any] = {"type": "object", "properties": {_INPUT: {"type": "string"}}}
 _NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 # reasons of a rejected candidate -> ours; what is not listed was not meant as a call
@@ -84,25 +86,49 @@ def read_actions(reply: Reply, actions: Mapping[str, AnyAction], several: bool =
         actions: the actions there are.
         several: run all actions of a reply; otherwise the first alone.
     """
-    found = extract(reply.text, tools=_as_tools(actions), protocol=Syntax(), finish_reason=reply.finish_reason)
-    calls = [call for call in found.calls if call.tool_name != NONE_NEEDED]
+    tools = tool_index(_as_tools(actions))
+
+    def look(text: str) -> Extraction:
+        return extract(text, tools=tools, protocol=Syntax(), finish_reason=reply.finish_reason)
+
+    def takes(name: str, text: str) -> bool:
+        tool = tools.resolve(name).tool
+        return tool is not None and tool.name in actions and _takes(actions[tool.name], text)
+
+    found = Found(reply.text, look, takes)
+    source, calls = found.extraction.source, [one for one in found.calls() if one.call.tool_name != NONE_NEEDED]
+    if not found.extraction.calls:
+        mentioned = ((one, _wanted(one, actions, source)) for one in found.mentioned())
+        calls = [one for one, outcome in mentioned if isinstance(outcome, WantedAction)]
     if not calls:
         return _without(found, actions)
     wanted: list[WantedAction] = []
-    for call in calls[: MOST_ACTIONS if several else 1]:
-        if call.tool_name not in actions:
-            return Wanted((), "unknown_action", _unknown(call.tool_name, actions))
-        if "duplicate_keys" in call.repairs:
-            return Wanted((), "parse_error", "A key stands twice in the JSON, so its meaning is open.")
-        if "missing_closers" in call.repairs and _open_brackets(found.source[slice(*call.span)]) > 1:
-            return Wanted((), "truncated", "The reply was cut off inside the input of the action.")
-        try:
-            value = actions[call.tool_name].checked(_input(call, actions[call.tool_name], found.source))
-        except ToolArgumentsError as error:
-            return Wanted((), "bad_arguments", str(error))
-        wanted.append(WantedAction(call.tool_name, value, call.repairs))
+    for one in calls[: MOST_ACTIONS if several else 1]:
+        outcome = _wanted(one, actions, source)
+        if isinstance(outcome, Wanted):
+            return outcome
+        wanted.append(outcome)
     left = len(calls) - len(wanted)
     return Wanted(tuple(wanted), None, f"{left} more asked for and not run." if left else "")
+
+
+def _wanted(one: Meant, actions: Mapping[str, AnyAction], source: str) -> WantedAction | Wanted:
+    """Return the action that a call means, its input checked, or why it is none."""
+    call = one.call
+    if one.nameless:
+        return Wanted((), "not_a_call", "There is JSON, but its action is no name.")
+    if call.tool_name not in actions:
+        return Wanted((), "unknown_action", _unknown(call.tool_name, actions))
+    if "missing_closers" in call.repairs and open_brackets(source[slice(*call.span)]) > 1:
+        return Wanted((), "truncated", "The reply was cut off inside the input of the action.")
+    action = actions[call.tool_name]
+    try:
+        value, codes = _input(one, action, source)
+        if "duplicate_keys" in (*one.repairs, *codes):
+            return Wanted((), "parse_error", "A key stands twice in the JSON, so its meaning is open.")
+        return WantedAction(call.tool_name, action.checked(value), tuple(dict.fromkeys((*one.repairs, *codes))))
+    except ToolArgumentsError as error:
+        return Wanted((), "bad_arguments", str(error))
 
 
 def _as_tools(actions: Mapping[str, AnyAction]) -> list[Tool]:
@@ -116,35 +142,56 @@ def _as_tool(action: AnyAction) -> Tool:
     return action.tool
 
 
-def _input(call: ExtractedCall, action: AnyAction, source: str) -> Any:
-    """Return the input as written: a bare text was read as the one argument."""
+def _takes(action: AnyAction, text: str) -> bool:
+    """Tell whether an action takes a text as it is."""
+    if isinstance(action, Action):
+        return True
+    try:
+        return text in action.checked(text).values()
+    except ToolArgumentsError:
+        return False
+
+
+def _input(one: Meant, action: AnyAction, source: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the input as written, and what was mended in it.
+
+    Raises:
+        ToolArgumentsError: it is neither an object nor a text.
+    """
+    if one.written is None:
+        return (one.held if one.held is not None else _other_input(one.call, action, source)), ()
+    given, codes = decoded(one.written[_INPUT])
+    if not isinstance(action, Action):
+        return (one.call.arguments if one.held is None else given), codes
+    if given is None or given == "":
+        return {}, codes
+    if not isinstance(given, (dict, str)):
+        raise ToolArgumentsError(f"{_INPUT} of {action.name!r} must be an object or a text, not {repr(given)[:60]}.")
+    return given, codes
+
+
+def _other_input(call: ExtractedCall, action: AnyAction, source: str) -> Any:
+    """Return the input of a call in another spelling: a bare text was read as the one argument."""
     if not isinstance(action, Action):
         return call.arguments
     if set(call.arguments) == {_INPUT}:
         return call.arguments[_INPUT]
     written = source[slice(*call.span)]
-    return call.arguments if any(key in written for key in ARGUMENT_KEYS) else MISSING
+    given = call.syntax == "react" and (call.arguments or REACT_INPUT.search(written))
+    return call.arguments if given or any(key in written for key in ARGUMENT_KEYS) else MISSING
 
 
-def _open_brackets(text: str) -> int:
-    """Count the brackets that are never closed; those in strings do not count.
-
-    >>> _open_brackets('{"a": {"b": "}"')
-    2
-    """
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
-    return sum(bare.count(char) for char in "{[") - sum(bare.count(char) for char in "}]")
-
-
-def _without(found: Extraction, actions: Mapping[str, AnyAction]) -> Wanted:
+def _without(looked: Found, actions: Mapping[str, AnyAction]) -> Wanted:
     """Say why a reply asks for no action."""
+    found = looked.extraction
     if found.calls:
         return Wanted((), "none_needed", "The model said that no action is needed.")
     if found.status == "truncated":
         return Wanted((), "truncated", "The reply was cut off inside the JSON.")
     for rejected in found.rejected:
-        if rejected.reason == "undeclared" and rejected.name:
-            return Wanted((), "unknown_action", _unknown(rejected.name, actions))
+        named = rejected.name is not None and rejected.name.strip()
+        if named and (rejected.reason == "undeclared" or (rejected.reason == "no_name" and looked.published(rejected))):
+            return Wanted((), "unknown_action", _unknown(rejected.name or "", actions))
         if reason := _REASONS.get(rejected.reason):
             return Wanted((), reason, rejected.detail or rejected.reason)
     if found.rejected or re.search(r"[{\[]\s*[\"'{}\]]", found.text):
