@@ -18,6 +18,7 @@ from toolkit.extraction.values import Unreadable, ValueReader
 
 WINDOW = 1024
 _FAILED = 64  # what a failed attempt costs at least
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ITEM_END = 16  # an error this near to the end of a window may be the window's fault
 
@@ -128,7 +129,7 @@ def shallow(text: str, end: int, most: int = 200) -> bool:
     if text.count("{", 0, end) + text.count("[", 0, end) < most:
         return True
     depth = deepest = 0
-    for char in text[:end]:
+    for char in _STRING.sub("", text[:end]):
         if char in "{[":
             depth += 1
             deepest = max(deepest, depth)

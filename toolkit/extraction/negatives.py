@@ -45,6 +45,7 @@ _AFFIXES = re.compile(r"^(?:your|the|some|given|input)_|_(?:value|val|here|input
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
 }  # fmt: skip
+_SCHEMA_TYPES = _TYPE_WORDS | {"null", "tuple", "double", "long", "char"}
 # Words that speak about a call: the first kind also in the line that leads in to it, the second only on its own line.
 _STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s+examples?\b
     |examples?\s*(?:usage|call|output)?\s*:|you\s+(?:wrote|said|sent|typed|pasted)|user\s+(?:wrote|said|sent|typed)|wrote:|syntax\s+is|usage\s*:|template
@@ -81,9 +82,15 @@ def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
         return True
     if "properties" in arguments and "properties" not in declared and arguments.get("type", "object") == "object":
         return isinstance(arguments["properties"], dict)
-    if all(isinstance(value, dict) and ("type" in value or "description" in value) for value in arguments.values()):
+    if all(isinstance(value, dict) and _declares(value) for value in arguments.values()):
         return not all(_is_object(declared.get(key)) for key in arguments)
     return arguments.get("type") == "object" and "type" not in declared and "required" in arguments
+
+
+def _declares(value: dict[str, Any]) -> bool:
+    """Tell whether an object reads as the schema of a parameter: a type's name, or a description."""
+    kind = value.get("type")
+    return "description" in value or (isinstance(kind, str) and kind.lower() in _SCHEMA_TYPES) or isinstance(kind, list)
 
 
 def _is_object(schema: Any) -> bool:
