@@ -217,6 +217,18 @@ def test_context_editing_spares_tools_by_name():
     assert model.requests[1]["messages"][-1].tool_call_result.result.startswith("word")
 
 
+@pytest.mark.parametrize(("keep", "left"), [(0, "..b"), (1, "..b"), (2, ".ab"), (3, "oab"), (9, "oab")])
+def test_context_editing_keeps_the_last_and_what_no_call_asked_for(keep, left):
+    orphan = tk.ChatMessage.from_tool("b", call("read", "x"))
+    asking = tk.ChatMessage.from_assistant(tool_calls=[call("read", "a"), call("read", "b")])
+    answers = [tk.ChatMessage.from_tool(text, call("read", cid)) for text, cid in (("o", "a"), ("a", "b"))]
+    editing = ContextEditing(trigger=1, keep=keep, placeholder=".")
+    made = agent(["done"], editing)
+    made.run([tk.ChatMessage.from_user("go"), asking, *answers, orphan])
+    shown = [m.tool_call_result.result for m in made.model.requests[0]["messages"] if m.tool_call_result]
+    assert "".join(shown) == left
+
+
 def test_one_edit_of_the_context_leaves_what_another_cleared():
     read = tk.Tool("read", "", {"type": "object"}, lambda: "word " * 50)
     model = tk.ScriptedModel([call("read", "a"), call("read", "b"), "done"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.tokens import estimate
-from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.messages import ChatMessage, ChatRole, ToolCallResult
 
 
 class ContextEditing(AgentMiddleware):
@@ -70,8 +70,15 @@ class ContextEditing(AgentMiddleware):
         if self.count(messages) <= self.trigger:
             return list(messages)
         places = [n for n, message in enumerate(messages) if message.tool_call_results]
-        old = set(places[: len(places) - self.keep] if self.keep else places)
-        return [self._cleared(message) if n in old else message for n, message in enumerate(messages)]
+        old = set(places[: max(0, len(places) - self.keep)])
+        asked: set[str | None] = set()  # by the assistant's message before; a result of no call of it stays
+        edited = []
+        for n, message in enumerate(messages):
+            if message.is_from(ChatRole.ASSISTANT):
+                asked = {call.id for call in message.tool_calls}
+            clear = n in old and asked & {result.origin.id for result in message.tool_call_results}
+            edited.append(self._cleared(message) if clear else message)
+        return edited
 
     def _cleared(self, message: ChatMessage) -> ChatMessage:
         results = message.tool_call_results
