@@ -75,7 +75,7 @@ class AirgapChat:
             raise ConfigError(f"max_rounds ({max_rounds!r}) and max_result_chars ({max_result_chars!r}) start at 1.")
         self.model: ChatModel = as_model(model)
         self.mode = mode
-        self.tools: list[Any] = []
+        self.tools: Sequence[Any] = []
         self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
         Options.of(self.options)
         self._allowed = frozenset(allowed if mode == "default" else compat.KEPT_OPTIONS)
@@ -97,7 +97,7 @@ class AirgapChat:
             ConfigError: something in it is no tool, or two share a name.
         """
         if self.mode == "compat":
-            self.tools = list(tools)
+            self.tools = tools  # no copy: what the caller adds to the list later is there too
             return self
         self._keep(kwargs)
         bound = copy.copy(self)
@@ -147,11 +147,14 @@ class AirgapChat:
     async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Answer a conversation without blocking the event loop; see `invoke`.
 
-        In compat mode this goes to the model directly, without tools or prompt, as the original's does.
+        In compat mode this goes to the model directly, without tools or prompt, and with every option that the model
+        knows, as the original's does.
         """
-        spoken, options = as_spoken(messages), self._options(stop, kwargs)
+        spoken = as_spoken(messages)
         if self.mode == "compat":
-            return compat.bare(await self.model.achat(as_chat_messages(spoken), options=options), spoken)
+            request = self._bare_request(stop, kwargs)
+            return compat.bare(await self.model.achat(as_chat_messages(spoken), **request), spoken)
+        options = self._options(stop, kwargs)
         steps, answer = self.steps(spoken), None
         while True:
             try:
@@ -167,12 +170,16 @@ class AirgapChat:
         """Yield the words for the user as they are written, the result of each call, and at the end the reply.
 
         Text that may become a call is held back until it is clear what it is. In compat mode this goes to the model
-        directly, without tools or prompt, as the original's does.
+        directly, without tools or prompt, and with every option that the model knows, as the original's does.
         """
-        spoken, options = as_spoken(messages), self._options(stop, kwargs)
+        spoken = as_spoken(messages)
         if self.mode == "compat":
-            yield from compat.bare_stream(self.model, spoken, options)
+            request = self._bare_request(stop, kwargs)
+            for piece in self.model.stream(as_chat_messages(spoken), **request):
+                if chunk := compat.bare_chunk(piece, spoken):
+                    yield chunk
             return
+        options = self._options(stop, kwargs)
         steps, answer, shown = self.steps(spoken), None, Shown(self._rounds.protocol, self._rounds.tools)
         while True:
             try:
@@ -194,11 +201,14 @@ class AirgapChat:
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
     ) -> AsyncIterator[AirgapChunk]:
         """Yield what `stream` yields, without blocking the event loop."""
-        spoken, options = as_spoken(messages), self._options(stop, kwargs)
+        spoken = as_spoken(messages)
         if self.mode == "compat":
-            for chunk in compat.bare_stream(self.model, spoken, options):
-                yield chunk
+            request = self._bare_request(stop, kwargs)
+            async for piece in self.model.astream(as_chat_messages(spoken), **request):
+                if chunk := compat.bare_chunk(piece, spoken):
+                    yield chunk
             return
+        options = self._options(stop, kwargs)
         steps, answer, shown = self.steps(spoken), None, Shown(self._rounds.protocol, self._rounds.tools)
         while True:
             try:
@@ -240,26 +250,41 @@ class AirgapChat:
         return await self._invoker.ainvoke(step.call)
 
     def _options(self, stop: str | Sequence[str] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        asked = {**self.options, **self._keep(kwargs)}
+        return self._asked(stop, self._keep(kwargs))
+
+    def _bare_request(self, stop: str | Sequence[str] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a request round the prompt holds: the original cleans only the options of its own requests."""
+        request = {name: kwargs[name] for name in ("tools", "tool_choice") if name in kwargs}
+        if not isinstance(request.get("tool_choice") or "", str):  # a ChatModel takes a name or a word
+            del request["tool_choice"]
+        rest = {name: value for name, value in kwargs.items() if name not in request}
+        return {"options": self._asked(stop, self._keep(rest, ALLOWED_OPTIONS)), **request}
+
+    def _asked(self, stop: str | Sequence[str] | None, kept: Mapping[str, Any]) -> dict[str, Any]:
+        asked = {**self.options, **kept}
         if stop is not None:
             asked["stop"] = stop
         Options.of(asked)
         return asked  # a dict leaves the model's own defaults in force
 
-    def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the allowed options, and warn once about each other one; compat mode drops them without a word."""
+    def _keep(self, kwargs: Mapping[str, Any], passed: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the allowed options, or those passed, and warn once about each other one.
+
+        What the original drops, compat mode drops without a word.
+        """
+        allowed = passed or self._allowed
         for name in kwargs:
-            if name not in self._allowed and self.mode == "default" and name not in self._warned:
+            if name not in allowed and (passed or self.mode == "default") and name not in self._warned:
                 self._warned.add(name)
                 warnings.warn(
-                    f"AirgapChat drops {name}={kwargs[name]!r}: it passes on {', '.join(sorted(self._allowed))}.",
+                    f"AirgapChat drops {name}={kwargs[name]!r}: it passes on {', '.join(sorted(allowed))}.",
                     UserWarning,
                     stacklevel=4,
                 )
-        return _renamed({name: value for name, value in kwargs.items() if name in self._allowed})
+        return _renamed({name: value for name, value in kwargs.items() if name in allowed})
 
     def __repr__(self) -> str:
-        names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools) or "no tools"
+        names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools or ()) or "no tools"
         return f"AirgapChat({self.model.name!r}, mode={self.mode!r}, {names})"
 
 

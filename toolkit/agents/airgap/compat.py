@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.foreign import Spoken, as_chat_messages
 from toolkit.messages import ChatMessage
-from toolkit.models.base import ChatModel, Reply
+from toolkit.models.base import ChatModel, Chunk, Reply
 from toolkit.tools import Tool
 
 KEPT_OPTIONS = ("temperature", "max_tokens", "stop")
@@ -59,7 +59,7 @@ def run_calls(text: str, tools: Sequence[Any]) -> list[str]:
     for name, arguments in _CALL.findall(text):
         try:
             values = json.loads(arguments)
-            tool = next((tool for tool in tools if tool.name == name), None)
+            tool = next((tool for tool in tools if getattr(tool, "name", None) == name), None)
             if tool is not None:
                 results.append(f"{name}: {_run(tool, values)}")
         except Exception as error:  # the original swallows all of them
@@ -102,13 +102,11 @@ def bare(reply: Reply, spoken: Sequence[Spoken]) -> AirgapReply:
     return AirgapReply(reply.text, replies=(reply,), prompts=(tuple(as_chat_messages(spoken)),))
 
 
-def bare_stream(model: ChatModel, spoken: Sequence[Spoken], options: Mapping[str, Any]) -> Iterator[AirgapChunk]:
-    """Stream the reply to the untouched messages: what streaming callers of the original get."""
-    for chunk in model.stream(as_chat_messages(spoken), options=options):
-        if chunk.reply is not None:
-            yield AirgapChunk(reply=bare(chunk.reply, spoken))
-        elif chunk.text:
-            yield AirgapChunk(chunk.text)
+def bare_chunk(chunk: Chunk, spoken: Sequence[Spoken]) -> AirgapChunk | None:
+    """Return a piece of the reply to the untouched messages, as streaming callers get it; None if it has no words."""
+    if chunk.reply is not None:
+        return AirgapChunk(reply=bare(chunk.reply, spoken))
+    return AirgapChunk(chunk.text) if chunk.text else None
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,29 @@ class Bound:
     chat: Any
     kwargs: dict[str, Any]
 
+    def bind(self, **kwargs: Any) -> Bound:
+        """Return a wrapper with these options too; unlike the chat's own `bind` it drops no name that holds "tool"."""
+        return Bound(self.chat, {**self.kwargs, **kwargs})
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        """Give the chat these tools and return the chat itself: the original's wrapper loses its options here."""
+        return self.chat.bind_tools(tools, **kwargs)
+
     def invoke(self, messages: Any, **kwargs: Any) -> AirgapReply:
         """Answer a conversation with the bound options."""
         reply: AirgapReply = self.chat.invoke(messages, **{**self.kwargs, **kwargs})
         return reply
+
+    async def ainvoke(self, messages: Any, **kwargs: Any) -> AirgapReply:
+        """Answer a conversation with the bound options, without tools or prompt."""
+        reply: AirgapReply = await self.chat.ainvoke(messages, **{**self.kwargs, **kwargs})
+        return reply
+
+    def stream(self, messages: Any, **kwargs: Any) -> Iterator[AirgapChunk]:
+        """Stream the reply with the bound options, without tools or prompt."""
+        yield from self.chat.stream(messages, **{**self.kwargs, **kwargs})
+
+    async def astream(self, messages: Any, **kwargs: Any) -> AsyncIterator[AirgapChunk]:
+        """Stream the reply with the bound options, without tools or prompt, and without blocking the event loop."""
+        async for chunk in self.chat.astream(messages, **{**self.kwargs, **kwargs}):
+            yield chunk

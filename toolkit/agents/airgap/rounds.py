@@ -16,8 +16,10 @@ from typing import Any
 
 from toolkit.agents.airgap import blocks
 from toolkit.agents.airgap.reply import AirgapReply
+from toolkit.agents.airgap.stream import THOUGHTS_ONLY
 from toolkit.agents.partial import keep_partial
 from toolkit.errors import ModelError, did_you_mean
+from toolkit.extraction.pipeline import extract
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
 from toolkit.models.base import Reply
@@ -112,15 +114,16 @@ class _Progress:
         self.replies.append(reply)
         if reply.fault is not None:
             raise ModelError(f"The model failed on request {len(self.replies)}: {reply.fault.message}", reply.fault)
-        found = self.rounds.protocol.extract(
-            reply.text, self.rounds.tools, reply.finish_reason, native_calls=reply.tool_calls
-        )
+        tools, protocol = self.rounds.tools, self.rounds.protocol
+        if tools:
+            found = protocol.extract(reply.text, tools, reply.finish_reason, native_calls=reply.tool_calls)
+        else:
+            found = extract(reply.text, tools, THOUGHTS_ONLY)
         found = blocks.without_fenced(found) if self.rounds.ignore_fenced else found
         found = blocks.without_quoted(found, self.history)
         self.extractions.append(found)
-        read = found.text if self.rounds.tools or not found.calls else reply.text
-        self.text = self.rounds.protocol.answer(read).strip()
-        calls = [call.call for call in found.calls] if self.rounds.tools else []
+        self.text = protocol.answer(found.text).strip()
+        calls = [call.call for call in found.calls]
         said = self.text or (None if calls else reply.text)
         self.history.append(ChatMessage.from_assistant(said, tool_calls=calls))
         return found

@@ -14,25 +14,30 @@ from toolkit.models.base import Chunk
 from toolkit.protocols import Protocol
 from toolkit.tools import Tool
 
+THOUGHTS_ONLY = "thought_end"  # a syntax that takes thoughts out and reads no calls: without tools nothing can be one
+
 
 class Shown:
     """Pass on the words of a run, reply after reply, as they come; see `take`."""
 
     def __init__(self, protocol: Protocol, tools: Sequence[Tool]) -> None:
         self.protocol, self.tools = protocol, tools
-        self._stream = StreamExtractor(tools, protocol)
+        self._stream = self._reader()
         self._last = "\n"  # what was shown last; words of the next reply start on a line of their own
         self._starts = True
 
     def take(self, chunk: Chunk) -> str:
         """Take a chunk and return what may be shown now; the last chunk of a reply gives the rest of it."""
-        words = self._read(chunk) if self.tools else chunk.text  # without tools nothing can be a call
+        words = self._read(chunk)
         if words:
             words = ("\n" if self._starts and not self._last.endswith("\n") else "") + words
             self._last, self._starts = words, False
         if chunk.reply is not None:
-            self._stream, self._starts = StreamExtractor(self.tools, self.protocol), True
+            self._stream, self._starts = self._reader(), True
         return words
+
+    def _reader(self) -> StreamExtractor:
+        return StreamExtractor(self.tools, self.protocol if self.tools else THOUGHTS_ONLY)
 
     def _read(self, chunk: Chunk) -> str:
         words = _words(self._stream.feed(chunk.text))
