@@ -103,3 +103,12 @@ def test_langchain_messages_and_words_are_read():
     assert read[3].tool_call_result.origin.id == "c1"
     assert tk.SystemMessage(content="Be brief.") == read[0]
     assert tk.HumanMessage(content="Hi") == read[1]
+
+
+def test_a_dict_may_use_langchains_words():
+    call = {"name": "add", "args": {"x": 1}, "id": "c1"}
+    [message] = tk.messages.as_messages(
+        [{"role": "assistant", "content": ["one ", {"text": "two"}], "tool_calls": [call]}]
+    )
+    assert message.text == "one two"
+    assert message.tool_calls == [tk.ToolCall("add", {"x": 1}, "c1")]

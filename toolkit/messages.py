@@ -276,7 +276,7 @@ def from_openai(data: Mapping[str, Any]) -> ChatMessage:
     """
     role, content = _role(data["role"]), data.get("content")
     if isinstance(content, list):  # blocks: keep the text ones
-        content = "".join(block.get("text", "") for block in content if isinstance(block, Mapping))
+        content = "".join(block if isinstance(block, str) else _block_text(block) for block in content)
     if role is ChatRole.TOOL:
         origin = ToolCall(data.get("name") or data.get("tool_name") or "", {}, data.get("tool_call_id"))
         return ChatMessage.from_tool(content or "", origin)
@@ -285,9 +285,13 @@ def from_openai(data: Mapping[str, Any]) -> ChatMessage:
     return ChatMessage(role, said + calls, data.get("name"))
 
 
+def _block_text(block: Any) -> str:
+    return str(block.get("text", "")) if isinstance(block, Mapping) else ""
+
+
 def _call_from_openai(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function") or call
-    arguments = function.get("arguments")
+    arguments = function.get("arguments", function.get("args"))  # the latter is LangChain's word
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
