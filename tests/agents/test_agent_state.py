@@ -89,8 +89,9 @@ def user(text, known):
         ([RemoveMessage("b"), RemoveMessage("a")], []),
         ([RemoveMessage("a"), RemoveMessage(REMOVE_ALL), user("c", "a")], ["c"]),
         ([RemoveMessage("a"), RemoveMessage(REMOVE_ALL)], []),
+        ([RemoveMessage("zzz"), RemoveMessage(REMOVE_ALL), user("c", "c")], ["c"]),
     ],
-    ids=["given again", "twice", "new", "new and again", "both", "all, then again", "all"],
+    ids=["given again", "twice", "new", "new and again", "both", "all, then again", "all", "unknown, then all"],
 )
 def test_what_is_deleted_goes_once_the_update_is_read(update, expected):
     state = RunState({})

@@ -273,6 +273,14 @@ def test_the_tool_that_ran_decides_whether_its_result_is_the_answer(direct, ende
     assert (trace.stop_reason, trace.tool_results[0].result) == (ended, "other")
 
 
+def test_a_command_of_a_tool_gets_the_tools_name_on_a_result_without_one():
+    answer = {"role": "tool", "content": "ok", "tool_call_id": "c1"}
+    tool = tk.Tool("write", "", {"type": "object"}, lambda: tk.Command({"messages": [answer]}))
+    trace = tk.Agent(tk.ScriptedModel([tk.ToolCall("write", {}, "c1"), "done"]), [tool]).run("go")
+    [result] = trace.tool_results
+    assert (result.origin, result.result) == (tk.ToolCall("write", {}, "c1"), "ok")
+
+
 def test_a_tool_that_nobody_registered_is_not_named_as_one_to_call():
     tools = [tk.Tool(name, "", {"type": "object"}, lambda: "ok") for name in ("real", "ghost")]
     offer = tk.wrap_model_call(lambda request, handler: handler(request.override(tools=tools)))

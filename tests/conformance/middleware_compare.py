@@ -11,10 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from middleware_wording import same_words
+
 Data = dict[str, Any]
 SCRIPTED = ("ValueError", "KeyError", "RuntimeError", "TypeError", "ToolException")
 LIMITS = ("GraphRecursionError", "ToolCallLimitExceededError", "ModelCallLimitExceededError")
 CRASHES = ("KeyError", "AttributeError", "AssertionError")  # the original falls over instead of saying what is wrong
+LEFT_OUT = "(in the words of the library)"  # what stands in our own file for texts of the original
 TOLD = ("caught:", "fallback:")  # what a wrapper says of an error that it caught
 COUNTS = ("thread_model_calls", "thread_tool_calls")  # shown here, kept by a checkpointer there
 
@@ -63,6 +66,7 @@ class Comparison:
         self.scenario, self.theirs, self.ours = scenario, theirs, ours
         self.own = set(strings(scenario))
         self.builtin = any("builtin" in m for m in scenario.get("middlewares", []))
+        self.asked_apart = asked_apart(scenario)
         taken = (scenario.get("response_format") or {}).get("title")
         self.free_tools = {taken, "write_todos"} - {None}
         self.words = {m["content"] for m in self._our_messages() if self._is_wording(m)}
@@ -75,7 +79,7 @@ class Comparison:
     def _is_wording(self, m: Data) -> bool:
         if m["content"] in self.own or m["content"].startswith(TOLD):
             return False
-        return m.get("status") == "error" or m.get("name") in self.free_tools or self.builtin
+        return m.get("status") == "error" or m.get("name") in self.free_tools
 
     def differences(self) -> list[str]:
         """Return which parts differ in meaning."""
@@ -109,9 +113,9 @@ class Comparison:
         for key in ("type", "tool_calls", "tool_call_id", *(() if free else ("status",))):
             if theirs.get(key) != ours.get(key):
                 return False
-        if ours["type"] != "tool" and theirs.get("name") != ours.get("name"):
+        if theirs.get("name") != ours.get("name") and not (ours["type"] == "tool" and "name" not in theirs):
             return False
-        return self.same_text(text_of(theirs["content"]), ours["content"])
+        return self.same_text(text_of(theirs["content"]), text_of(ours["content"]))
 
     def same_text(self, theirs: str, ours: str) -> bool:
         """Tell whether two texts mean the same: equal, or both in the words of their library."""
@@ -119,9 +123,12 @@ class Comparison:
             return True
         if theirs.startswith(TOLD):
             return self._both_told(theirs, ours)
+        if theirs == LEFT_OUT and self.builtin:
+            return ours not in self.own
         if theirs in self.own:
             return False
-        return ours in self.words or (self.builtin and ours not in self.own)
+        same = same_words(theirs, ours)
+        return ours in self.words if same is None else same
 
     def _both_told(self, theirs: str, ours: str) -> bool:
         """Tell whether two texts of a wrapper tell of an error that each library raised in its own words."""
@@ -133,16 +140,14 @@ class Comparison:
         return len(theirs) == len(ours) and all(map(self._same_call, theirs, ours))
 
     def _same_call(self, theirs: Data, ours: Data) -> bool:
+        if theirs["model"] == ours["model"] and (theirs["model"] in self.asked_apart or chooses(theirs)):
+            return True
         # where no tool may be called we do not show them either, since servers ignore the choice
         same = ("model", "settings") if ours.get("tool_choice") == "none" else ("model", "settings", "tools")
         if any(theirs.get(key) != ours.get(key) for key in same):
             return False
-        if (theirs.get("tool_choice") or "auto") != (ours.get("tool_choice") or "auto"):
+        if choice_of(theirs) != choice_of(ours) or len(theirs["messages"]) != len(ours["messages"]):
             return False
-        if len(theirs["messages"]) != len(ours["messages"]):
-            return False
-        if theirs["model"] != "model" and self.builtin:  # a prompt of the library's own
-            return True
         return all(map(self._same_line, theirs["messages"], ours["messages"]))
 
     def _same_line(self, theirs: str, ours: str) -> bool:
@@ -151,7 +156,28 @@ class Comparison:
             return False
         if "...[" in said or "...[" in our_said:  # cut: only the kind is left to compare
             return True
-        return self.same_text(text_of(said), our_said)
+        return self.same_text(text_of(said), text_of(our_said))
+
+
+def asked_apart(scenario: Data) -> set[str]:
+    """Return the models that only ready-made middleware asks, with a prompt of the library's own."""
+    names = set()
+    for m in scenario.get("middlewares", []):
+        if m.get("builtin") in ("SummarizationMiddleware", "LLMToolSelectorMiddleware", "LLMToolEmulator"):
+            given = [*m.get("args", []), m.get("kwargs", {}).get("model")]
+            names |= {name[7:] for name in given if isinstance(name, str) and name.startswith("$model:")}
+    return names
+
+
+def chooses(call: Data) -> bool:
+    """Tell whether a call is the original's question which tools to offer."""
+    return call.get("tools") == ["ToolSelectionResponse"]
+
+
+def choice_of(call: Data) -> Any:
+    """Return a call's tool choice; one in a server's form is its tool's name."""
+    choice = call.get("tool_choice") or "auto"
+    return choice["function"]["name"] if isinstance(choice, dict) else choice
 
 
 def plain_events(events: list[str], scenario: Data) -> list[str]:
@@ -172,13 +198,14 @@ def squeezed(text: str) -> str:
 
 def text_of(content: Any) -> str:
     """Return the text of a content, also where it is a list of text blocks."""
+    given = content
     if isinstance(content, str) and content.startswith("[{"):
         try:
-            content = json.loads(content)
+            given = json.loads(content)
         except ValueError:
             return content
     if content == []:  # an empty list as a tool's result
         return "[]"
-    if isinstance(content, list):
-        return "".join(block.get("text", "") for block in content if isinstance(block, dict))
-    return content
+    if isinstance(given, list) and all(isinstance(block, dict) and block.get("type") == "text" for block in given):
+        return "".join(block["text"] for block in given)
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

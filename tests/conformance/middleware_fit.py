@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from middleware_compare import COUNTS, TOLD, plain_events, squeezed, text_of
+from middleware_compare import COUNTS, LEFT_OUT, TOLD, asked_apart, choice_of, plain_events, squeezed, text_of
 from middleware_oracle_state import MARK
 
 Data = dict[str, Any]
@@ -20,15 +20,12 @@ class Fit:
     Args:
         ours: the notes.
         own: the texts of the scenario; none of them is wording of a library.
-        other: texts that a ready-made middleware which is not modelled may put in the place of the scenario's.
-        theirs: the notes are the original's, in whose wording no certain words are wanted.
+        theirs: the notes are the original's, in whose wording the scenario's own words alone are wanted.
     """
 
-    def __init__(
-        self, scenario: Data, predicted: Data, ours: Data, own: set[str], *, other: Any = (), theirs: bool = False
-    ) -> None:
+    def __init__(self, scenario: Data, predicted: Data, ours: Data, own: set[str], *, theirs: bool = False) -> None:
         self.scenario, self.predicted, self.ours, self.own = scenario, predicted, ours, own
-        self.other, self.theirs = set(other), theirs
+        self.theirs, self.asked_apart = theirs, asked_apart(scenario)
         self.builtin = any("builtin" in m for m in scenario.get("middlewares", []))
 
     def misfits(self) -> list[str]:
@@ -79,12 +76,14 @@ class Fit:
         return len(expected) == len(ours) and all(map(fit, expected, ours))
 
     def _call(self, expected: Data, ours: Data) -> bool:
+        if self.theirs and expected["model"] == ours["model"] and expected["model"] in self.asked_apart:
+            return True
         same = ["model", "settings", "tools"]
-        if ours.get("tool_choice") == "none":  # where no tool may be called we show none
+        if self.theirs and ours.get("tool_choice") == "none":  # where no tool may be called we show none
             same.remove("tools")
         if any(expected.get(key) != ours.get(key) for key in same):
             return False
-        if (expected.get("tool_choice") or "auto") != (ours.get("tool_choice") or "auto"):
+        if choice_of(expected) != choice_of(ours):
             return False
         return self._all(self._line, expected["messages"], ours["messages"])
 
@@ -102,12 +101,11 @@ class Fit:
         """Tell whether a text of ours fits: the same, or wording of our own that holds the words."""
         lead, mark, words = expected.partition(MARK)
         lead = self._lead(lead)
-        if ours in self.other:
-            return True
         if not mark:
             return squeezed(expected) == squeezed(ours)
         rest = re.sub(r"#\d+(?=\.)", "", ours[len(lead) :])  # the number of one of several of a name
-        wanted = [word for word in words.split(MARK) if word and not self.theirs]
+        told = not self.theirs or LEFT_OUT not in ours
+        wanted = [word for word in words.split(MARK) if word and told and (not self.theirs or word in self.own)]
         strange = whole and ours in self.own
         return ours.startswith(lead) and bool(rest) and not strange and all(word in rest for word in wanted)
 

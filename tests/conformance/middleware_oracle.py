@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from middleware_oracle_ops import READY_TOOLS, ask, ready_hook
+from middleware_oracle_ops import ask
+from middleware_oracle_ready import READY_TOOLS, ready_hook, refused_at_build
 from middleware_oracle_state import Ended, OracleState, failed, worded
 from middleware_oracle_tools import run_call
 
@@ -49,7 +50,8 @@ class Oracle:
         self.met: dict[str, Met] = {}
         self.counters: Counter[Any] = Counter()
         ready = [t for m in self.middlewares for t in (m.get("tools") or READY_TOOLS.get(m.get("builtin"), []))]
-        self.registry = {t["name"]: t for t in (*ready, *scenario.get("tools", []))}
+        self.tools_given = [*ready, *scenario.get("tools", [])]
+        self.registry = {t["name"]: t for t in self.tools_given}
         self.known = {t["name"]: t for t in scenario.get("unregistered_tools", [])} | self.registry
         self.wraps_tools = bool(self.hooks("wrap_tool_call"))
         self.has_tools = bool(self.registry) or self.wraps_tools
@@ -101,12 +103,14 @@ class Oracle:
         names = [m.get("name") for m in self.middlewares]
         if len(set(names)) < len(names):
             self.meet("A-W8")
-        tools = Counter(t["name"] for part in (*self.middlewares, self.scenario) for t in part.get("tools", []))
+        tools = Counter(t["name"] for t in self.tools_given)
         if twice := [name for name, count in tools.items() if count > 1]:
             self.refuse("A-W17", "ConfigError", repr(twice[0]))
         for _, _, given in node:
             if "tools" in given.get("can_jump_to", ()) and not self.has_tools:
                 self.refuse("A-W3", "ConfigError", "may jump to 'tools'")
+        for m in self.middlewares:
+            refused_at_build(self, m)
         if not self.is_async:
             self.check_flavours()
 
@@ -159,6 +163,10 @@ class Oracle:
                 self.refuse("A-W3", "UpdateError", label, repr(jump))
             if (hook, jump, place) == ("before_model", "model", 0):
                 self.meet("A-W2")
+            outer = self.middlewares[: next(n for n, other in enumerate(self.middlewares) if other is m)]
+            limited = any(other.get("builtin") == "ModelCallLimitMiddleware" for other in outer)
+            if hook == "after_model" and limited:  # whose own hook there would have run later
+                self.meet("D5")
             self.count_jump()
             return str(jump)
         return None
@@ -180,6 +188,8 @@ class Oracle:
         update = returns[turn] if turn < len(returns) else given.get("default")
         if "goto" in given and given.get("as_command"):
             self.refuse("A1.7", "TypeError", "goto")
+        if given.get("as_command") and isinstance(update, (str, int, float)):
+            self.refuse("A-W5", "UpdateError", f"{m['name']}.{hook}", repr(update))
         return update
 
     def count_jump(self) -> None:
@@ -207,7 +217,9 @@ class Oracle:
     def request(self) -> Data:
         system = self.scenario.get("system_prompt")
         names = list(dict.fromkeys(self.registry))
-        return {"model": "model", "messages": list(self.state.messages), "system": system, "tools": names}
+        said = list(self.state.messages)
+        shape = self.response_format
+        return {"model": "model", "messages": said, "system": system, "tools": names, "response_format": shape}
 
     def apply(self, commands: list[tuple[Data, str]]) -> str | None:
         """Merge the commands of one step: the last writer of a plain field wins."""
@@ -274,11 +286,28 @@ class Oracle:
         jump = self.take(outcomes)
         if jump is not None:
             return jump
-        names = {name for c in turn["tool_calls"] for name in (c["name"], self.state.ran.get(c["id"]))}
-        ran = [self.registry[name] for name in names if name in self.registry]
-        if ran and all(tool.get("return_direct") for tool in ran):
+        if self.is_answered(turn):
             return "end"
         return "end" if self.title and self.gave_answer(turn) else None
+
+    def is_answered(self, turn: Data) -> bool:
+        """Tell whether every tool that ran gives the answer; what a wrapper put in a call's place is what ran.
+
+        There each call decides for itself, and takes the others to have run under their own names.
+        """
+        later = self.state.messages[self.state.place(turn) :]
+        put = {m["tool_call_id"]: m["name"] for m in later if m.get("_ran") in self.registry}
+        called = {c["id"]: c["name"] for c in turn["tool_calls"]}
+        ours = self.all_direct([*(called | put).values()])
+        if {self.all_direct([*(called | {known: put.get(known, called[known])}).values()]) for known in called} != {
+            ours
+        }:
+            self.meet("D13")
+        return ours
+
+    def all_direct(self, names: list[str]) -> bool:
+        ran = [self.registry[name] for name in names if name in self.registry]
+        return bool(ran) and all(tool.get("return_direct") for tool in ran)
 
     def all_of(self, jobs: list[Callable[[], Data]]) -> list[Data]:
         """Do every call of a turn; then the first exception goes on."""

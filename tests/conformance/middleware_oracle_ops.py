@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema_rs
-from middleware_oracle_state import MARK, Ended, failed, note, worded
+from middleware_oracle_state import MARK, Ended, failed, note
+from pydantic import TypeAdapter, ValidationError
 
 Data = dict[str, Any]
 Reply = tuple[list[Data], Any, list[tuple[Data, str]]]  # messages, structured answer, commands from the inside out
@@ -30,18 +31,41 @@ def base(run: Any, request: Data) -> Reply:
     foreign = [name for name in request["tools"] if name not in run.registry]
     if foreign and not run.wraps_tools:
         run.refuse(None, "UpdateError", repr(foreign[0]))
-    run.offered = list(request["tools"])
+    title = given_title(run, request)
+    choice = chosen(request.get("tool_choice"))
+    offered = [] if choice == "none" else request["tools"]
+    run.offered = list(offered)
+    if title and offered != request["tools"]:  # the choice is an answer's there, and all tools are shown beside it
+        run.meet("A-W18")
     system = [{"type": "system", "content": request["system"]}] if request["system"] is not None else []
-    names = [*request["tools"], *([run.title] if run.title else [])]
+    names = [*offered, *([title] if title else [])]
     seen: Data = {"model": request["model"], "messages": [brief(m) for m in (*system, *request["messages"])]}
-    choice = "any" if run.title else request.get("tool_choice")
+    choice = "any" if title and choice in (None, "auto", "none") else choice
     settings = {k: v for k, v in (request.get("model_settings") or {}).items() if k != "stop"}
     seen |= {"tools": names} if names else {}
-    seen |= {"tool_choice": choice} if choice is not None else {}
+    seen |= {"tool_choice": choice} if choice is not None and (names or choice == "none") else {}
     seen |= {"settings": settings} if settings else {}
     run.model_calls.append(seen)
     run.events.append(f"{request['model']}:call")
-    return answer(run, note({"role": "ai", **next_turn(run, request["model"])}))
+    said = note({"role": "ai", **next_turn(run, request["model"])})
+    return answer(run, stamped(run, said, len(request["messages"])), request["response_format"])
+
+
+def given_title(run: Any, request: Data) -> str | None:
+    """Return the name of the answer that is asked for, and note where only a wrapper asks for it."""
+    title: str | None = (request["response_format"] or {}).get("title")
+    if title is not None and title != run.title:
+        run.meet("D3")
+    return title
+
+
+def stamped(run: Any, said: Data, turn: int) -> Data:
+    """Give the calls without an id one."""
+    for number, call in enumerate(said.get("tool_calls", [])):
+        if not call["id"]:
+            run.meet("D2")
+            call["id"] = f"call_{turn}_{number}"
+    return said
 
 
 def next_turn(run: Any, model: str) -> Data:
@@ -56,21 +80,22 @@ def next_turn(run: Any, model: str) -> Data:
     return given
 
 
-def answer(run: Any, said: Data) -> Reply:
+def answer(run: Any, said: Data, shape: Data | None) -> Reply:
     """Stamp the agent's name, and take the structured answer or say what is wrong with it."""
+    title = (shape or {}).get("title")
     if run.scenario.get("agent_name"):
         said["name"] = run.scenario["agent_name"]
-    calls = [c for c in said.get("tool_calls", []) if run.title and c["name"] == run.title]
+    calls = [c for c in said.get("tool_calls", []) if title and c["name"] == title]
     if not calls:
         return [said], None, []
-    schema = {k: v for k, v in run.response_format.items() if k != "title"}
+    schema = {k: v for k, v in (shape or {}).items() if k != "title"}
     value = calls[0]["args"] if jsonschema_rs.is_valid(schema, calls[0]["args"]) else as_asked(schema, calls[0]["args"])
     if len(calls) > 1 or value != calls[0]["args"]:
         run.meet("A12")
     if len(calls) > 1 or value is None:
-        return [said, *(failed(c["name"], c["id"], run.title) for c in calls)], None, []
+        return [said, *(failed(c["name"], c["id"], title) for c in calls)], None, []
     shown = [str(v) for v in calls[0]["args"].values() if isinstance(v, (str, int)) and not isinstance(v, bool)]
-    taken = {**failed(run.title, calls[0]["id"], *shown), "status": "success"}
+    taken = {**failed(title, calls[0]["id"], *shown), "status": "success"}
     return [said, taken], value, []
 
 
@@ -92,14 +117,29 @@ def coerced(kind: str, value: Any) -> Any:
         fits = (isinstance(value, int) and not isinstance(value, bool)) or whole or text
         return int(float(value)) if fits else None
     if kind == "float":
-        try:
-            return None if isinstance(value, (bool, list, dict)) else float(value)
-        except ValueError:
-            return None
+        number = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
+        text = isinstance(value, str) and re.fullmatch(number, value)
+        fits = (isinstance(value, (int, float)) and not isinstance(value, bool)) or text
+        return float(value) if fits else None
     if kind == "bool" and isinstance(value, str):
-        return {"true": True, "false": False}.get(value.lower())
+        return {"true": True, "false": False}.get(value.strip().lower())
     types = {"str": str, "bool": bool, "list": list, "dict": dict}
     return value if isinstance(value, types[kind]) else None
+
+
+def lax(kind: str, value: Any) -> bool:
+    """Tell whether the original's way of making a value fit, which is pydantic's, takes it."""
+    types = {"int": int, "str": str, "float": float, "bool": bool, "list": list, "dict": dict}
+    try:
+        TypeAdapter(types[kind]).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def chosen(choice: Any) -> Any:
+    """Return a tool choice in our words, where it is given in a server's."""
+    return choice["function"]["name"] if isinstance(choice, dict) else choice
 
 
 def brief(m: Data) -> str:
@@ -261,117 +301,3 @@ MODEL_OPS: dict[str, Any] = {
     "raise": fail,
     "raise_after": fail_after,
 }
-
-
-# ---------------------------------------------------------------------- ready-made middleware
-def ready_hook(given: Data, hook: str) -> Data | None:
-    """Return what a ready-made middleware does in a hook, or None."""
-    work = READY.get((given["builtin"], hook))
-    return {"ready": work, "can_jump_to": ("end",)} if work else None
-
-
-def model_retry(run, m, request, handler):
-    options = m.get("kwargs", {})
-    for attempt in range(options.get("max_retries", 2) + 1):
-        try:
-            return handler(request)
-        except Ended as error:
-            if attempt < options.get("max_retries", 2):
-                continue
-            if options.get("on_failure", "continue") in ("error", "raise"):
-                raise
-            return [note({"role": "ai", "content": worded(error.text)})], None, []
-    raise AssertionError("a retry always ends")
-
-
-def fallback(run, m, request, handler):
-    models = [request["model"], *(name.removeprefix("$model:") for name in m.get("args", []))]
-    for name in models[:-1]:
-        try:
-            return handler(request | {"model": name})
-        except Ended:
-            continue
-    return handler(request | {"model": models[-1]})
-
-
-def model_limit(run, m):
-    limits = [m.get("kwargs", {}).get(key) for key in ("run_limit", "thread_limit")]
-    if not any(limit is not None and run.turns >= limit for limit in limits):
-        return None
-    if m["kwargs"].get("exit_behavior", "end") == "error":
-        raise Ended("LimitError", worded("model call"))
-    return {"jump_to": "end", "messages": [{"role": "ai", "content": worded("model call")}]}
-
-
-def tool_limit(run, m):
-    options, turn = m.get("kwargs", {}), run.state.last_assistant()
-    only = options.get("tool_name")
-    calls = (turn or {}).get("tool_calls", [])
-    mine = [c for c in calls if only in (None, c["name"])]
-    limit = min(options[key] for key in ("run_limit", "thread_limit") if options.get(key) is not None)
-    room = max(0, limit - run.used[id(m)])
-    refused = mine[room:]
-    if refused and options.get("exit_behavior", "continue") == "error":
-        raise Ended("LimitError", worded(str(limit)))
-    run.used[id(m)] += len(mine)
-    if not refused:
-        return None
-    end = options.get("exit_behavior") == "end"
-    answered = [*refused, *[c for c in calls if c not in refused]] if end else refused
-    words = {c["id"]: (str(limit),) if c in refused else () for c in answered}
-    told = [told_error(c["name"], c["id"], *words[c["id"]]) for c in answered]
-    last = {"role": "ai", "content": worded(str(limit))}
-    return {"messages": [*told, last], "jump_to": "end"} if end else {"messages": told}
-
-
-def told_error(name: str, known: str, *words: str) -> Data:
-    """Return the definition of an error result in words of our own."""
-    return {"role": "tool", "content": worded(*words), "name": name, "tool_call_id": known, "status": "error"}
-
-
-def plan_told(run, m, request, handler):
-    text = m.get("kwargs", {}).get("system_prompt", worded())
-    return handler(request | {"system": "\n\n".join(part for part in (request["system"], text) if part)})
-
-
-def plan_once(run, m):
-    turn = run.state.last_assistant() or {}
-    calls = [c for c in turn.get("tool_calls", []) if c["name"] == "write_todos"]
-    return {"messages": [told_error(c["name"], c["id"]) for c in calls]} if len(calls) > 1 else None
-
-
-def tool_retry(run, m, request, handler):
-    options, call = m.get("kwargs", {}), request["call"]
-    if options.get("tools") is not None and call["name"] not in options["tools"]:
-        return handler(request)
-    for attempt in range(options.get("max_retries", 2) + 1):
-        try:
-            return handler(request)
-        except Ended as error:
-            if attempt < options.get("max_retries", 2):
-                continue
-            if options.get("on_failure", "continue") in ("error", "raise"):
-                raise
-            return failed(call["name"], call["id"], error.text)
-    raise AssertionError("a retry always ends")
-
-
-READY: dict[tuple[str, str], Any] = {
-    ("ModelRetryMiddleware", "wrap_model_call"): model_retry,
-    ("ModelFallbackMiddleware", "wrap_model_call"): fallback,
-    ("ModelCallLimitMiddleware", "before_model"): model_limit,
-    ("ToolCallLimitMiddleware", "after_model"): tool_limit,
-    ("ToolRetryMiddleware", "wrap_tool_call"): tool_retry,
-    ("TodoListMiddleware", "wrap_model_call"): plan_told,
-    ("TodoListMiddleware", "after_model"): plan_once,
-}
-READY_TOOLS: dict[Any, list[Data]] = {
-    "TodoListMiddleware": [{"name": "write_todos", "params": {"todos": "list"}, "impl": "todos"}]
-}
-CHANGES_TEXTS = ("PIIMiddleware", "ContextEditingMiddleware")  # and nothing else that can be seen
-
-
-def modelled(scenario: Data) -> bool:
-    """Tell whether the model knows every ready-made middleware of a scenario, but for texts that one changes."""
-    known = {*CHANGES_TEXTS, *(name for name, _ in READY)}
-    return all(m["builtin"] in known for m in scenario.get("middlewares", []) if "builtin" in m)

@@ -18,6 +18,10 @@ def worded(*words: str, lead: str = "") -> str:
     return lead + MARK + MARK.join(words)
 
 
+class Open(Exception):
+    """Say that it cannot be predicted how a run goes on."""
+
+
 class Ended(Exception):
     """An exception on its way through the predicted run."""
 
@@ -64,6 +68,9 @@ class OracleState:
             self.fields |= m.get("state_fields") or {}
             self.fields |= {"todos": "replace"} if m.get("builtin") == "TodoListMiddleware" else {}
         self.fields |= scenario.get("agent_state_fields") or {}
+        parts = [m.get("state_fields") or {} for m in scenario.get("middlewares", [])]
+        parts.append(scenario.get("agent_state_fields") or {})
+        self.once_public = {key for part in parts for key, kind in part.items() if kind != "private"}
         self.started = False
         self.messages: list[Data] = []
         self.values: Data = {}
@@ -72,9 +79,12 @@ class OracleState:
     def start(self, run: Any) -> None:
         """Take the run's input; every run starts anew."""
         self.started, self.messages, self.run = True, [], run
-        self.ran: dict[str, str] = {}  # call id -> tool that a wrapper put in the place of the called one
         empty: Data = {"add": 0, "extend": []}
         self.values = {k: empty[kind] for k, kind in self.fields.items() if kind in empty}
+        for key in self.given:
+            self.seen_privately(key)
+            if key == "todos" and any(m.get("builtin") == "TodoListMiddleware" for m in run.middlewares):
+                run.meet("D10")
         public = {k: v for k, v in self.given.items() if self.fields.get(k) != "private"}
         self.merge(public, "input", run)
 
@@ -87,6 +97,11 @@ class OracleState:
     def shown(self, keys: list[str]) -> Data:
         seen: Data = {**self.values, "messages": len(self.messages)}
         return {k: seen[k] for k in keys if k in seen}
+
+    def seen_privately(self, key: str) -> None:
+        """Note where a field is private though one of its declarations is not."""
+        if self.fields.get(key) == "private" and key in self.once_public:
+            self.run.meet("A3.4")
 
     def is_plain(self, key: str) -> bool:
         return self.fields.get(key) in ("replace", "private")
@@ -106,29 +121,35 @@ class OracleState:
             elif key not in self.fields:
                 run.refuse("A-W5", "UpdateError", who, repr(key))
             else:
+                self.seen_privately(key)
                 old = self.values.get(key)
                 self.values[key] = old + value if self.fields[key] in ("add", "extend") else value
         return jump
 
     # ------------------------------------------------------------------ messages
     def add(self, messages: list[Data]) -> None:
+        """Merge messages; what is to be removed goes at the end, and stays if its id is given again."""
+        gone: set[str] = set()
+        emptied = [n for n, m in enumerate(messages) if "_remove" in m and m["_remove"] is None]
+        if emptied:
+            self.messages, messages = [], messages[emptied[-1] + 1 :]
         for m in messages:
-            known = m.get("_id")
             ids = [old.get("_id") for old in self.messages]
-            if "_remove" in m:
-                self.remove(m["_remove"], ids)
-            elif known is not None and known in ids:
-                self.messages[ids.index(known)] = m
+            if "_remove" not in m:
+                self.put(m, ids)
+                gone.discard(m.get("_id", ""))
+            elif m["_remove"] in ids:
+                gone.add(m["_remove"])
             else:
-                self.messages.append(m)
+                self.run.refuse("D4" if emptied else None, "UpdateError", repr(m["_remove"]))
+        self.messages = [m for m in self.messages if m.get("_id") not in gone]
 
-    def remove(self, known: str | None, ids: list[Any]) -> None:
-        if known is None:
-            self.messages = []
-        elif known in ids:
-            del self.messages[ids.index(known)]
+    def put(self, m: Data, ids: list[Any]) -> None:
+        known = m.get("_id")
+        if known is not None and known in ids:
+            self.messages[ids.index(known)] = m
         else:
-            raise Ended("UpdateError", worded(repr(known)))
+            self.messages.append(m)
 
     def place(self, turn: Data) -> int:
         return next(n for n, m in enumerate(self.messages) if m is turn)

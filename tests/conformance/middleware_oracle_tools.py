@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from middleware_oracle_ops import coerced, late
+from middleware_oracle_ops import coerced, late, lax
 from middleware_oracle_state import Ended, failed, worded
 
 Data = dict[str, Any]
@@ -40,9 +40,9 @@ def run_tool(run: Any, request: Data, original: Data) -> Data:
         return failed(call["name"], call["id"], call["name"])
     given = fitted(tool.get("params", {}), call["args"])
     if given is None:
-        return failed(call["name"], call["id"], call["name"])
-    if tool["name"] != original["name"]:
-        run.state.ran[original["id"]] = tool["name"]
+        if fitted(tool.get("params", {}), call["args"], lambda kind, value: value if lax(kind, value) else None):
+            run.meet("D1")
+        return failed(call["name"], call["id"], tool["name"])
     if tool.get("impl") == "todos":  # a ready-made tool does not note that it runs
         told = {"role": "tool", "content": worded(), "name": call["name"], "tool_call_id": call["id"]}
         return {"update": {"todos": given["todos"], "messages": [told]}, "who": repr(call["name"])}
@@ -60,26 +60,33 @@ def outcome(tool: Data, given: Data, call: Data) -> Data:
     if how == "command":
         if count_answers(tool["update"], call) != 1:
             raise Ended("ToolInvocationError", worded(repr(call["id"])), from_tool=True)
-        return {"update": tool["update"], "who": repr(call["name"])}
+        messages = [named(m, call) for m in tool["update"]["messages"]]
+        return {"update": tool["update"] | {"messages": messages}, "who": repr(call["name"])}
     value = tool["value"] if how == "const" else None
     if how == "add":
         value = given["x"] + given["y"]
     if how == "echo":
         value = f"{tool['name']}({json.dumps(given, sort_keys=True, ensure_ascii=False)})"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return {"type": "tool", "content": text, "name": call["name"], "tool_call_id": call["id"], "status": "success"}
+    made = {"type": "tool", "content": text, "name": tool["name"], "tool_call_id": call["id"], "status": "success"}
+    return made | {"_ran": tool["name"]}
 
 
 def count_answers(update: Data, call: Data) -> int:
     return sum(m.get("tool_call_id") == call["id"] for m in update.get("messages", []))
 
 
-def fitted(params: Data, args: Data) -> Data | None:
+def named(m: Data, call: Data) -> Data:
+    """Return the result with its tool's name, where the tool left it out."""
+    return {**m, "name": m.get("name") or call["name"]} if m.get("tool_call_id") == call["id"] else m
+
+
+def fitted(params: Data, args: Data, fit: Callable[[str, Any], Any] = coerced) -> Data | None:
     """Return the arguments as their types ask, without unknown ones; None where they cannot be made to fit."""
     given = {}
     for name, kind in params.items():
         if name in args:
-            value = coerced(kind["type"] if isinstance(kind, dict) else kind, args[name])
+            value = fit(kind["type"] if isinstance(kind, dict) else kind, args[name])
             if value is None:
                 return None
             given[name] = value

@@ -1,7 +1,7 @@
 """Is a difference meant? Only if our run is, part for part, what the repaired loop was predicted to do.
 
-A small model of the documented loop (`middleware_oracle`) plays the scenario, and notes which rows of the table of
-weaknesses it meets and where. A difference is on purpose if a row is met, our run equals the prediction in every
+A small model of the documented loop (`middleware_oracle`) plays the scenario, and notes which rows of the table
+(`middleware_rows`) it meets and where. A difference is on purpose if a row is met, our run equals the prediction in every
 part, and the original did what was predicted up to the first row met, and beyond it nothing that no row explains.
 Nothing here knows a scenario's name. Not here: how notes are compared (`middleware_compare`, `middleware_fit`).
 """
@@ -12,10 +12,11 @@ import re
 from collections import Counter
 from typing import Any
 
-from middleware_compare import COUNTS, LIMITS, Comparison, plain_events, scripted, strings, text_of
+from middleware_compare import COUNTS, LIMITS, Comparison, plain_events, scripted
 from middleware_fit import Fit
 from middleware_oracle import NODE_HOOKS, Met, predict
-from middleware_oracle_ops import CHANGES_TEXTS, modelled
+from middleware_oracle_ready import modelled
+from middleware_oracle_state import Open
 from middleware_world import play
 
 Data = dict[str, Any]
@@ -23,10 +24,11 @@ Verdict = tuple[str, list[str], str]
 # what the original ends with where it falls over such a weakness
 ENDS = {
     "KeyError": ("A-W2", "A-W3"),
-    "InvalidUpdateError": ("A-W6",),
+    "InvalidUpdateError": ("A-W6", "D13"),
     "AssertionError": ("A-W8",),
     "NotImplementedError": ("A-W9", "A1.7"),
-    "TypeError": ("A-W9", "A-W11"),
+    "TypeError": ("A-W9", "A-W11", "D2", "D6"),
+    "ValueError": ("D3", "D9", "D11"),
     "AttributeError": ("A-W11",),
     "GraphRecursionError": ("A-W14",),
 }
@@ -34,7 +36,6 @@ CRASHES = {"A-W2": "KeyError", "A-W6": "InvalidUpdateError", "A-W8": "AssertionE
 # rows whose values or exceptions reach into the library, which may end in other ways
 ANYWHERE = ("A-W1", "A-W4", "A-W11", "A-W18")
 TURNS_GIVE = ("structured_response", "todos")  # fields that a further turn, there or here, may write
-SWITCHES = {"A-W4": {"on_tool_error": "raise"}, "A-W18": {"hidden_tools": "allow"}}
 
 
 def judge(scenario: Data, ours: Data | None = None) -> Verdict:
@@ -50,18 +51,19 @@ def judge(scenario: Data, ours: Data | None = None) -> Verdict:
     differences = comparison.differences()
     if not differences:
         return "agrees", [], ""
-    predicted, met = predict(scenario)
+    try:
+        predicted, met = predict(scenario)
+    except Open:
+        return "differs", [], f"{', '.join(differences)}; whether a history is long enough cannot be predicted"
     predicted["events"] = plain_events(predicted["events"], scenario)
     if (theirs.get("error") or {}).get("type") == "GraphRecursionError":
         met = {**met, "A-W14": Met(len(theirs["events"]), len(theirs["model_calls"]), None)}
     if not met:
         return "differs", [], ", ".join(differences)
-    other = put_in_place(scenario, theirs)
-    misfits = Fit(scenario, predicted, ours, comparison.own, other=other).misfits()
-    if misfits and not modelled(scenario):
-        misfits = beside_ready_made(scenario, theirs, ours, set(met))
-    else:
-        misfits = misfits or unexplained(comparison, predicted, met)
+    if not modelled(scenario):
+        return "differs", [], f"{', '.join(differences)}; a ready-made middleware's part in this is not predicted"
+    misfits = Fit(scenario, predicted, ours, comparison.own).misfits()
+    misfits = misfits or unexplained(comparison, predicted, met)
     return ("differs", [], ", ".join(misfits)) if misfits else ("differs on purpose", list(met), ", ".join(differences))
 
 
@@ -79,8 +81,7 @@ def unexplained(comparison: Comparison, predicted: Data, met: dict[str, Met]) ->
     """Return the parts in which the original did something that no row met explains."""
     theirs, scenario = comparison.theirs, comparison.scenario
     row, first = min(met.items(), key=lambda item: (item[1].events, item[1].calls))
-    other = put_in_place(scenario, comparison.ours)
-    fit = Fit(scenario, predicted, theirs, comparison.own, other=other, theirs=True)
+    fit = Fit(scenario, predicted, theirs, comparison.own, theirs=True)
     found = []
     if not starts(theirs["events"], predicted["events"][: first.events], scenario):
         found.append("events before the weakness is met")
@@ -116,7 +117,9 @@ def rewrites(scenario: Data) -> bool:
             return mine or any(map(by_id, value.values()))
         return isinstance(value, list) and any(map(by_id, value))
 
-    return scenario.get("repeat_invocations", 1) > 1 or by_id([scenario.get("middlewares"), scenario.get("tools")])
+    middlewares = scenario.get("middlewares", [])
+    sums_up = any(m.get("builtin") == "SummarizationMiddleware" for m in middlewares)
+    return sums_up or scenario.get("repeat_invocations", 1) > 1 or by_id([middlewares, scenario.get("tools")])
 
 
 def starts(events: list[str], beginning: list[str], scenario: Data) -> bool:
@@ -160,59 +163,3 @@ def writes(scenario: Data) -> bool:
             if given.get("op") in ("extended", "command") or any(set(u or {}) - {"messages"} for u in updates):
                 return True
     return False
-
-
-# ---------------------------------------------------------------------- ready-made middleware that is not modelled
-def beside_ready_made(scenario: Data, theirs: Data, ours: Data, rows: set[str]) -> list[str]:
-    """Return misfits where a ready-made middleware works beside a weakness whose repair can be switched off.
-
-    With the switch set back our run must be the original's in every part; without it, the same up to there, and then
-    each call answered once, the failed ones with an error.
-    """
-    if not rows <= set(SWITCHES):
-        return ["a ready-made middleware's part in this cannot be predicted"]
-    settings = {key: value for row in rows for key, value in SWITCHES[row].items()}
-    switched = Comparison(scenario, theirs, run(scenario, **settings)).differences()
-    if switched:
-        return [f"{part} with the switch set back" for part in switched]
-    if ours.get("error") and not scripted(ours["error"], scenario):
-        return ["error"]
-    said = (ours.get("partial") or ours)["final_messages"]
-    results = Counter(m["tool_call_id"] for m in said if m["type"] == "tool")
-    calls = Counter(c["id"] for m in said for c in m.get("tool_calls", []))
-    last = ours["model_calls"][-1]["messages"] if ours["model_calls"] else []
-    shown = [line.partition(":")[0] for line in last if not line.startswith("system:")]
-    failures = [m for m in said if m.get("status") == "error"]
-    told = ours.get("error") or shown == [m["type"] for m in said[:-1]]
-    named = Comparison(scenario, theirs, ours)
-    texts = {text_of(m["content"]) for m in theirs.get("final_messages") or ()} | named.own | {""}
-    strange = [m for m in said if m not in failures and not any(t and t in m["content"] for t in texts)]
-    fits = {
-        "final_messages": results == calls and bool(failures) and told and not any(m["content"] for m in strange),
-        "model_calls": same_start(scenario, theirs, ours) and same_tools(theirs, ours),
-        "final_state": state_of(ours, ()) == state_of(theirs, ()) or writes(scenario),
-        "events": "A-W4" not in rows or starts(ours["events"], theirs["events"], scenario),
-    }
-    return [part for part, fit in fits.items() if not fit]
-
-
-def same_start(scenario: Data, theirs: Data, ours: Data) -> bool:
-    """Tell whether the models were given the same as long as the original went on, or up to the first reply."""
-    count = len(theirs["model_calls"]) if theirs.get("error") else 1
-    return Comparison(scenario, theirs, ours).same_calls(theirs["model_calls"][:count], ours["model_calls"][:count])
-
-
-def same_tools(theirs: Data, ours: Data) -> bool:
-    """Tell whether each model was offered what the original offered it."""
-    offered = {(call["model"], str(call.get("tools"))) for call in theirs["model_calls"]}
-    return all((call["model"], str(call.get("tools"))) in offered for call in ours["model_calls"])
-
-
-def put_in_place(scenario: Data, other: Data) -> set[str]:
-    """Return the texts that a ready-made middleware may have put in the place of others, as the other run shows."""
-    if not any(m.get("builtin") in CHANGES_TEXTS for m in scenario.get("middlewares", [])):
-        return set()
-    lines = [line for call in other["model_calls"] for line in call["messages"]]
-    said = [text_of(m["content"]) for m in (other.get("partial") or other).get("final_messages") or ()]
-    redacted = [re.sub(r"[\w.+-]+@[\w.-]+\w", "[REDACTED_EMAIL]", text) for text in strings(scenario) if "@" in text]
-    return {"[cleared]", *redacted, *said, *(line.partition(":")[2].partition(" calls=")[0] for line in lines)}

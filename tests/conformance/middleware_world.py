@@ -102,8 +102,9 @@ def brief(m: tk.ChatMessage) -> str:
 def summary(m: tk.ChatMessage) -> Data:
     found: Data = {"type": TYPES[m.role.value], "content": text_of(m)}
     result = m.tool_call_result
-    if m.name or (result and result.origin.tool_name):
-        found["name"] = m.name or result.origin.tool_name
+    # there a result has the name of the tool that ran, here it notes that beside the called one's
+    if name := m.name or m.meta.get("ran") or (result and result.origin.tool_name):
+        found["name"] = name
     if m.tool_calls:
         found["tool_calls"] = [{"name": c.tool_name, "args": c.arguments, "id": c.id} for c in m.tool_calls]
     if result:

@@ -3,8 +3,8 @@
     python tests/conformance/replay_middleware.py FILE.json [--only NAME] [-v]
 
 The format is described inside such a file (`format`). Each scenario gets one line: `agrees`, `differs on purpose`
-with the rows of the table of weaknesses that ask for it, or `differs`. The last line counts them; the exit code is 1
-if anything differs otherwise than on purpose.
+with the rows of the table that ask for it (`middleware_rows`; `-v` prints those met), or `differs`. The last line
+counts them; the exit code is 1 if anything differs otherwise than on purpose.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from middleware_probes import probe
+from middleware_rows import ROWS
 from middleware_verdict import judge
 from middleware_world import play
 
@@ -55,14 +56,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="print both sides of what differs")
     given = parser.parse_args(arguments)
     counts = {"agrees": 0, "differs on purpose": 0, "differs": 0}
+    met: set[str] = set()
     for scenario in json.loads(given.file.read_text("utf-8"))["scenarios"]:
         if given.only not in (None, scenario["name"]):
             continue
         verdict = verdict_of(scenario)
         counts[verdict[0]] += 1
+        met |= set(verdict[1])
         print(line(scenario, verdict))
         if given.verbose and verdict[0] == "differs":
             show(scenario)
+    for row, why in ROWS.items() if given.verbose else ():
+        if row in met:
+            print(f"{row}: {why}")
     print(f"agree {counts['agrees']}, on purpose {counts['differs on purpose']}, differ {counts['differs']}")
     return 1 if counts["differs"] else 0
 

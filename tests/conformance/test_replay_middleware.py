@@ -9,32 +9,46 @@ from pathlib import Path
 import middleware_probes
 import pytest
 import replay_middleware
-from middleware_compare import COUNTS
+from middleware_compare import COUNTS, LEFT_OUT, text_of
 from middleware_oracle import Oracle, predict
 from middleware_oracle_ops import coerced
+from middleware_oracle_pii import NARROW, WIDE, hidden
 from middleware_probes import PROBES
+from middleware_rows import ROWS
 from middleware_verdict import judge, run
+from middleware_wording import same_words
 
-FILE = Path(__file__).with_name("middleware_scenarios.json")
-SCENARIOS = json.loads(FILE.read_text("utf-8"))["scenarios"]
-PURPOSE = [s for s in SCENARIOS if replay_middleware.verdict_of(s)[0] == "differs on purpose"]
+FILES = [Path(__file__).with_name(f"middleware_{name}.json") for name in ("scenarios", "more")]
+SCENARIOS = [s for file in FILES for s in json.loads(file.read_text("utf-8"))["scenarios"]]
+VERDICTS = {s["name"]: replay_middleware.verdict_of(s) for s in SCENARIOS}
+AGREEING = [s for s in SCENARIOS if VERDICTS[s["name"]][0] == "agrees"]
+PURPOSE = [s for s in SCENARIOS if VERDICTS[s["name"]][0] == "differs on purpose"]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
 def test_nothing_differs_but_on_purpose(scenario):
-    assert replay_middleware.verdict_of(scenario)[0] in ("agrees", "differs on purpose")
+    assert VERDICTS[scenario["name"]][0] in ("agrees", "differs on purpose")
 
 
-def test_the_last_line_counts_and_the_exit_code_tells(capsys, tmp_path):
-    assert replay_middleware.main([str(FILE)]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"agree {len(SCENARIOS) - len(PURPOSE)}, on purpose {len(PURPOSE)}, differ 0"
+def test_names_are_given_once():
+    assert len(VERDICTS) == len(SCENARIOS)
 
 
-def test_every_row_that_can_be_seen_in_a_run_is_met():
-    met = {row for scenario in PURPOSE for row in judge(scenario)[1]}
-    rows = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 17, 18)
-    assert met >= {f"A-W{row}" for row in rows} | {"A12", "A1.7"}
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_the_last_line_counts_and_the_exit_code_tells(file, capsys):
+    assert replay_middleware.main([str(file)]) == 0
+    names = {s["name"] for s in json.loads(file.read_text("utf-8"))["scenarios"]}
+    agree, meant = (sum(s["name"] in names for s in part) for part in (AGREEING, PURPOSE))
+    assert capsys.readouterr().out.splitlines()[-1] == f"agree {agree}, on purpose {meant}, differ 0"
+
+
+def test_every_row_of_the_table_is_met_and_explained():
+    assert {row for _, rows, _ in VERDICTS.values() for row in rows} == set(ROWS)
+
+
+def test_rows_are_explained_where_asked(capsys):
+    replay_middleware.main([str(FILES[1]), "--only", "tool_call_null_id", "-v"])
+    assert f"D2: {ROWS['D2']}" in capsys.readouterr().out.splitlines()
 
 
 # ---------------------------------------------------------------------- a difference in what the original did
@@ -49,8 +63,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("part", SPOILED)
 def test_a_real_difference_is_found(part):
-    agreeing = [s for s in SCENARIOS if replay_middleware.verdict_of(s)[0] == "agrees" and "error" not in s["observed"]]
-    for scenario in agreeing[:8]:
+    for scenario in [s for s in AGREEING if "error" not in s["observed"]][:8]:
         spoiled = copy.deepcopy(scenario)
         SPOILED[part](spoiled["observed"])
         assert replay_middleware.verdict_of(spoiled)[0] == "differs", scenario["name"]
@@ -64,13 +77,14 @@ def test_what_came_before_a_weakness_must_be_the_originals():
         spoiled["observed"]["events"][0] = "Ghost.before_agent"
         assert judge(spoiled)[0] == "differs", scenario["name"]
         spoiled = copy.deepcopy(scenario)
-        spoiled["observed"]["model_calls"][0]["messages"][0] = "human:another prompt"
+        first_prompt(spoiled["observed"])[0] = "human:another prompt"
         assert judge(spoiled)[0] == "differs", scenario["name"]
 
 
 def met_late(scenario):
     """Tell whether events and a model call come before the first weakness of a scenario."""
-    return min((point.calls for point in predict(scenario)[1].values()), default=0) > 0
+    calls = min((point.calls for point in predict(scenario)[1].values()), default=0)
+    return any(call["model"] == "model" for call in scenario["observed"]["model_calls"][:calls])
 
 
 # ---------------------------------------------------------------------- a difference in what we do
@@ -81,6 +95,11 @@ def history(ours):
 def fields(ours):
     part = ours if "final_messages" in ours else ours["partial"]
     return part.setdefault("final_state", {})
+
+
+def first_prompt(notes):
+    """Return the first prompt that is not in the words of a library, as that for a summary is."""
+    return next(call["messages"] for call in notes["model_calls"] if call["model"] == "model")
 
 
 def first_result(ours):
@@ -98,7 +117,7 @@ TAMPERED = {
     "result's status": lambda o: first_result(o).update(status="unknown"),
     "result's id": lambda o: first_result(o).update(tool_call_id="another"),
     "result's text": lambda o: first_result(o).update(content="another text"),
-    "first prompt wrong": lambda o: o["model_calls"][0]["messages"].__setitem__(0, "human:another text"),
+    "first prompt wrong": lambda o: first_prompt(o).__setitem__(0, "human:another text"),
     "last prompt wrong": lambda o: o["model_calls"][-1]["messages"].__setitem__(-1, "human:another text"),
     "line of a prompt lost": lambda o: o["model_calls"][-1]["messages"].pop(),
     "first tools wrong": lambda o: o["model_calls"][0].update(tools=["ghost"]),
@@ -138,12 +157,71 @@ def test_no_rule_excuses_what_it_does_not_predict(tamper, notes):
     assert not missed
 
 
+SEEN = ("first event lost", "last message lost", "first message wrong", "last message wrong", "result's text",
+        "result's id", "first prompt wrong", "line of a prompt lost", "last call missing")  # fmt: skip
+
+
+@pytest.mark.parametrize("tamper", SEEN)
+def test_ready_made_middleware_excuses_no_text(tamper):
+    tried = 0
+    for scenario in [s for s in AGREEING if any("builtin" in m for m in s.get("middlewares", []))]:
+        if "error" in scenario["observed"] or LEFT_OUT in str(scenario["observed"]):
+            continue
+        ours = run(scenario)
+        changed = copy.deepcopy(ours)
+        try:
+            TAMPERED[tamper](changed)
+        except CANNOT:
+            continue
+        tried += 1
+        assert judge(scenario, changed)[0] == "differs", scenario["name"]
+    assert tried
+
+
+UNKNOWN = "Error: ad is not a valid tool, try one of [add, sub]."
+LIMIT = "Tool call limit reached: run limit exceeded (3/2 calls)."
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "same"),
+    [
+        (UNKNOWN, 'There is no tool "ad". Call one of: add, sub.', True),
+        (UNKNOWN, 'There is no tool "ad". Call one of: add.', True),
+        (UNKNOWN, 'There is no tool "ad". Call one of: ad.', False),
+        (UNKNOWN, 'There is no tool "add". Call one of: add.', False),
+        (LIMIT, "No tool may be called again; all 2 calls are used up.", True),
+        (LIMIT, "No tool may be called again; all 3 calls are used up.", False),
+        ("Here is a summary of the conversation to date:\n\nS1", "Summary of the conversation so far:\nS1", True),
+        ("Here is a summary of the conversation to date:\n\nS1", "Summary of the conversation so far:\nS2", False),
+        ("Updated todo list to [{'a': True}]", 'The list is kept: [{"a": true}]', True),
+        ("Updated todo list to [{'a': True}]", "The list is kept: []", False),
+        ("bob@****.com", "***@bob.com", None),
+    ],
+)
+def test_texts_of_both_libraries_are_compared_by_what_they_say(theirs, ours, same):
+    assert same_words(theirs, ours) is same
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ('[{"type": "text", "text": "a"}]', "a"),
+        ('[{"a": 1}]', '[{"a": 1}]'),
+        ([], "[]"),
+    ],
+    ids=["blocks", "blocks as JSON", "other JSON", "nothing"],
+)
+def test_only_text_blocks_are_read_as_their_text(content, text):
+    assert text_of(content) == text
+
+
 # ---------------------------------------------------------------------- the prediction itself
 @pytest.mark.parametrize("name", ["order", "anything", "A-W4"])
 def test_names_decide_nothing(name):
     for scenario in SCENARIOS[:20]:
         renamed = {**scenario, "name": name}
-        assert replay_middleware.verdict_of(renamed) == replay_middleware.verdict_of(scenario)
+        assert replay_middleware.verdict_of(renamed) == VERDICTS[scenario["name"]]
 
 
 def test_a_prediction_needs_no_observation():
@@ -163,12 +241,32 @@ def test_a_prediction_needs_no_observation():
         ("float", "2.5", 2.5),
         ("bool", "true", True),
         ("bool", "perhaps", None),
+        ("bool", "yes", None),
+        ("bool", 1, None),
+        ("float", "inf", None),
+        ("float", True, None),
+        ("int", "1_000", None),
         ("list", [1], [1]),
         ("dict", [1], None),
     ],
 )
 def test_values_are_made_to_fit_without_loss(kind, value, expected):
     assert coerced(kind, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "narrow", "wide"),
+    [
+        ("4111 1111 1111 1111", "**** **** **** 1111", "**** **** **** 1111"),
+        ("3782 822463 10005", "3782 822463 10005", "**** **** **** 0005"),
+        ("4111111111111112", "4111111111111112", "4111111111111112"),
+    ],
+    ids=["16 digits", "15 digits", "check digit"],
+)
+def test_both_rules_for_personal_data_are_written_down(text, narrow, wide):
+    said = {"type": "human", "content": text}
+    for shapes, expected in ((NARROW, narrow), (WIDE, wide)):
+        assert hidden("credit_card", shapes, {"strategy": "mask"}, said, calls=True)["content"] == expected
 
 
 # ---------------------------------------------------------------------- probes

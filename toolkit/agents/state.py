@@ -200,7 +200,8 @@ class RunState:
             UpdateError: an unknown id is to be deleted, or something is no message.
         """
         gone: set[Any] = set()
-        for item in items_of(messages, who):
+        items = items_of(messages, who)
+        for place, item in enumerate(items):
             if not isinstance(item, RemoveMessage):
                 self.put(item)
                 if gone:
@@ -210,7 +211,7 @@ class RunState:
                 gone.clear()
             elif item.id in self._ids:
                 gone.add(item.id)
-            else:
+            elif RemoveMessage(REMOVE_ALL) not in items[place:]:  # which would make up for it
                 raise UpdateError(
                     f"{who} removes message {item.id!r}, which is not in the history. Take an id from it."
                 )

@@ -243,7 +243,7 @@ class CallRunner:
             if found != 1:
                 problem = f"Tool {tool.name!r} returned a Command with {found} results for call {call.id!r}, not one."
                 raise ToolInvocationError(problem)
-            return result.result
+            return _with_name(result.result, call)
         meta = {"id": self.run.state.fresh_id()}
         if tool.name != call.tool_name:
             meta["ran"] = tool.name
@@ -332,6 +332,25 @@ def checked(outcome: Any, call: ToolCall, who: str) -> Outcome:
         )
     answer: Outcome = outcome
     return answer
+
+
+def _with_name(command: Command, call: ToolCall) -> Command:
+    """Return the Command with the tool's name on its result, where the tool left it out."""
+    from toolkit.agents.state import items_of
+
+    def named(part: Any) -> Any:
+        nameless = isinstance(part, ToolCallResult) and part.origin.id == call.id and not part.origin.tool_name
+        return ToolCallResult(part.result, _plain(call), part.error) if nameless else part
+
+    def answer(message: Any) -> Any:
+        if not isinstance(message, ChatMessage):
+            return message
+        parts = tuple(map(named, message._content))
+        same = all(new is old for new, old in zip(parts, message._content, strict=True))
+        return message if same else ChatMessage(message._role, parts, message._name, message._meta)
+
+    messages = [answer(message) for message in items_of(command.update["messages"], "a Command")]
+    return Command({**command.update, "messages": messages})
 
 
 def _answers(command: Command, call: ToolCall) -> int:
