@@ -265,8 +265,15 @@ def clear(run, m, request, handler):
             continue
         old = [n for n, said in enumerate(request["messages"]) if said["type"] == "tool"]
         old = old[: max(0, len(old) - edit.get("keep", 3))]
+        old = [n for n in old if asked_just_before(request["messages"], n)]
         request = request | {"messages": [cleared(n in old, said, edit) for n, said in enumerate(request["messages"])]}
     return handler(request)
+
+
+def asked_just_before(history: list[Data], place: int) -> bool:
+    """Tell whether the last assistant message before a result holds its call."""
+    turns = [m for m in history[:place] if m["type"] == "ai"]
+    return any(c["id"] == history[place]["tool_call_id"] for m in turns[-1:] for c in m.get("tool_calls", []))
 
 
 def cleared(old: bool, said: Data, edit: Data) -> Data:

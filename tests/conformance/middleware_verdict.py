@@ -1,8 +1,8 @@
 """Is a difference meant? Only if our run is, part for part, what the repaired loop was predicted to do.
 
 A small model of the documented loop (`middleware_oracle`) plays the scenario, and notes which rows of the table
-(`middleware_rows`) it meets and where. A difference is on purpose if a row is met, our run equals the prediction in every
-part, and the original did what was predicted up to the first row met, and beyond it nothing that no row explains.
+(`middleware_rows`) it meets and where. A difference is on purpose if a row is met, our run equals the prediction in
+every part, and the original did what was predicted up to the first row met, and beyond it nothing that no row explains.
 Nothing here knows a scenario's name. Not here: how notes are compared (`middleware_compare`, `middleware_fit`).
 """
 
