@@ -73,6 +73,7 @@ def test_error_of_a_tool_is_a_tool_error(tools: Toolset) -> None:
     assert tools["add"](a=1) == "2"
 
 
+@pytest.mark.slow
 def test_prefix_and_allow_list_avoid_clashes(tools: Toolset) -> None:
     with Toolset.from_mcp(SERVER, prefix="b_", allowed_tools=["add", "greet"]) as others:
         assert others.names == ["b_add", "b_greet"]
@@ -81,6 +82,7 @@ def test_prefix_and_allow_list_avoid_clashes(tools: Toolset) -> None:
             tools + tools
 
 
+@pytest.mark.slow
 def test_unknown_allowed_tool() -> None:
     with pytest.raises(ConfigError, match="Did you mean 'add'"):
         Toolset.from_mcp(SERVER, allowed_tools=["addd"])
@@ -165,6 +167,7 @@ def test_server_that_says_nothing() -> None:
         Toolset.from_mcp([sys.executable, "-c", "import sys; sys.stdin.read()"], timeout_s=0.5)
 
 
+@pytest.mark.slow
 def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLKIT_TEST_KEY", "s3cret-value")
     secret = Secret.from_env_var("TOOLKIT_TEST_KEY")
@@ -186,6 +189,7 @@ def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch)
         Toolset.from_mcp([sys.executable, "-c", code], env={"API_KEY": secret}, timeout_s=10)
 
 
+@pytest.mark.slow
 def test_http(address: str) -> None:
     with Toolset.from_mcp(url=address, headers={"X-Key": Secret.from_token("s3cret-value")}) as found:
         assert found["add"](a=3) == "4"

