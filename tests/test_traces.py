@@ -156,6 +156,14 @@ def test_no_text_of_a_model_or_tool_gets_out_of_its_place(said, result):
     assert tk.Trace.from_json(trace.to_json())._repr_html_() == html
 
 
+def test_a_time_looks_the_same_once_it_was_written():
+    trace = tk.Trace()
+    trace.record("jump", to="end")
+    trace.events[0].at = 0.00049999996  # 0.0005 in the file, which has six digits
+    trace.finish([], "done")
+    assert tk.Trace.from_json(trace.to_json())._repr_html_() == trace._repr_html_()
+
+
 # ------------------------------------------------------------------ whatever values and texts there are
 @pytest.mark.parametrize("text", ["a\u2028b", "a\u2029b", "a\x85b", "a\x0cb\x1cc\rd\r\ne", "a\udc80b", "😀"])
 def test_any_text_survives_the_file(tmp_path, text):

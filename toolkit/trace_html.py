@@ -68,7 +68,7 @@ def _step(step: list[Event]) -> str:
     title, body = _VIEWS.get(first.kind, _other)(first, data, done=len(step) > 1)
     origin = f" <small>({escape(first.source)})</small>" if first.source != "agent" else ""
     return (
-        f"<details style='{_BOX}'><summary>{title}{origin} <small>at {first.at:.3f} s</small></summary>{body}</details>"
+        f"<details style='{_BOX}'><summary>{title}{origin} <small>at {round(first.at, 6):.3f} s</small></summary>{body}</details>"
     )
 
 
