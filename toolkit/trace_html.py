@@ -67,9 +67,8 @@ def _step(step: list[Event]) -> str:
     data = {key: value for event in step for key, value in event.plain().items()}
     title, body = _VIEWS.get(first.kind, _other)(first, data, done=len(step) > 1)
     origin = f" <small>({escape(first.source)})</small>" if first.source != "agent" else ""
-    return (
-        f"<details style='{_BOX}'><summary>{title}{origin} <small>at {round(first.at, 6):.3f} s</small></summary>{body}</details>"
-    )
+    at = f"<small>at {round(first.at, 6):.3f} s</small>"  # as the trace's file keeps it
+    return f"<details style='{_BOX}'><summary>{title}{origin} {at}</summary>{body}</details>"
 
 
 def _model(event: Event, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
