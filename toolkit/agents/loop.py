@@ -121,8 +121,7 @@ def _exit(run: Run) -> str:
         return _without_call(run)
     if run.choice is not AUTO:
         _police(run, turn)
-    # nothing can have been answered yet where the turn is the last message
-    run.calls = calls if run.state.messages[-1] is turn and not run.extra else pending(run, turn)
+    run.calls = pending(run, turn, calls)
     if run.calls:
         run.asked_again = 0
         return "tools"
@@ -209,9 +208,8 @@ def _answer_invalid(run: Run) -> None:
         run.state.insert_after(turn, texts)
 
 
-def pending(run: Run, turn: ChatMessage) -> list[ToolCall]:
-    """Return the calls of a turn that have no result yet; a denied call has one (Source: langchain#40492)."""
-    calls = turn.tool_calls
+def pending(run: Run, turn: ChatMessage, calls: list[ToolCall]) -> list[ToolCall]:
+    """Return those of a turn's calls that have no result yet; a denied call has one (Source: langchain#40492)."""
     if run.state.messages[-1] is not turn:
         answered = run.state.answered(turn)
         calls = [call for call in calls if call.id not in answered]
@@ -228,7 +226,7 @@ def _tools(run: Run) -> Stage:
         turn = run.state.last_assistant()
         if turn is None:
             raise UpdateError("A jump to 'tools' needs an assistant message with calls; the history has none.")
-        calls = pending(run, turn)
+        calls = pending(run, turn, turn.tool_calls)
     if not calls:
         return "model"
     once = _distinct(calls) if run.setup.dedupe else calls

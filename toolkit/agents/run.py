@@ -215,8 +215,7 @@ class Run:
         choice = arms.Choice.of(request.tool_choice)
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
         self.choice = choice if request.tool_choice == self.own else arms.AUTO
-        same_shape = request.response_format is setup.response_format
-        extra = setup.response if same_shape else self._response_tool(request)
+        extra = self._response_tool(request)
         question = arms.ask(request, setup.arms, choice, (extra.tool,) if extra else ())
         if question.offered is setup.plan.tools:
             self.offered = setup.plan.by_name
@@ -236,6 +235,8 @@ class Run:
         return question
 
     def _response_tool(self, request: ModelRequest) -> ResponseTool | None:
+        if request.response_format is self.setup.response_format:
+            return self.setup.response
         from toolkit.agents.structured import response_tool
 
         return response_tool(request.response_format) if request.response_format is not None else None
@@ -273,8 +274,7 @@ class Run:
             calls=reading.calls,
             number=self.runtime.model_calls,
         )
-        same_shape = request.response_format is self.setup.response_format
-        extra = self.setup.response if same_shape else self._response_tool(request)
+        extra = self._response_tool(request)
         return extra.read(message) if extra and reading.calls else ModelResponse([message])
 
     def take(self, response: ModelResponse, commands: Sequence[tuple[Command, Hook]]) -> str | None:

@@ -259,8 +259,6 @@ class RunState:
     def last_assistant(self) -> ChatMessage | None:
         """Return the last assistant message, or None."""
         assistant = ChatRole.ASSISTANT  # looking up an enum member costs more than the comparison
-        if self.messages and self.messages[-1]._role is assistant:
-            return self.messages[-1]
         for message in reversed(self.messages):
             if message._role is assistant:
                 return message
