@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import toolkit as tk
+from toolkit.errors import ConfigError
 from toolkit.extraction.coerce import Coercion
 from toolkit.extraction.resolve import clean, tool_index
 
@@ -105,3 +107,9 @@ def test_coercion(schema: dict[str, Any], given: Any, wanted: Any) -> None:
 def test_plain_text_takes_the_declared_type(schema: Any, text: str, wanted: Any) -> None:
     root = {"properties": {"x": schema}} if schema is not None else {}
     assert Coercion(root).untyped({"x": text}) == {"x": wanted}
+
+
+@pytest.mark.parametrize("given", [tk.Tool("f", "Do it.", {}), {"name": "f"}, "f", len], ids=["tool", "dict", "text", "function"])
+def test_a_tool_without_brackets_is_one_clear_error(given: Any) -> None:
+    with pytest.raises(ConfigError, match="Put it in brackets"):
+        tk.extract("f()", tools=given)

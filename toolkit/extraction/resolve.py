@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from toolkit.tools import Tool, as_tool
+from toolkit.tools import Tool, as_tool, as_tools
 
 _PREFIX = re.compile(r"^(?:functions?[.:]+|tools?[.:]+|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?::\d+|\(\s*\)|\.call)$")
@@ -159,6 +159,8 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
         return ToolIndex({}, open=True)
     if isinstance(tools, ToolIndex):
         return tools
+    if type(tools) in (Tool, dict, str) or callable(tools):
+        as_tools(tools)  # says what is wrong with one bare tool
     given = list(tools)
     key = tuple(map(id, given))
     marks = list(map(_mark, given))
