@@ -109,7 +109,9 @@ def test_plain_text_takes_the_declared_type(schema: Any, text: str, wanted: Any)
     assert Coercion(root).untyped({"x": text}) == {"x": wanted}
 
 
-@pytest.mark.parametrize("given", [tk.Tool("f", "Do it.", {}), {"name": "f"}, "f", len], ids=["tool", "dict", "text", "function"])
+@pytest.mark.parametrize(
+    "given", [tk.Tool("f", "Do it.", {}), {"name": "f"}, "f", len], ids=["tool", "dict", "text", "function"]
+)
 def test_a_tool_without_brackets_is_one_clear_error(given: Any) -> None:
     with pytest.raises(ConfigError, match="Put it in brackets"):
         tk.extract("f()", tools=given)
