@@ -15,13 +15,14 @@ HEAVY = {
     "tenacity", "ipywidgets", "typer", "tqdm", "griffe",
 }  # fmt: skip
 FLOORS = [
-    {"errors", "messages", "resources", "dotted", "json_text"},
-    {"tools", "signatures", "wiring", "traces", "trace_file", "trace_html", "templates", "schemas"},
-    {"extraction", "models", "marketplace"},
-    {"protocols", "execution"},
+    {"errors", "messages", "resources"},
+    {"tools", "traces"},
+    {"extraction", "models", "worlds"},
+    {"prompting"},
+    {"recipes", "asking", "execution"},
     {"agents"},
     {"evaluation"},
-    {"integrations", "lab", "batch", "cli", "__main__"},
+    {"integrations", "lab", "cli", "__main__"},
 ]
 # a class method that makes tools of a service imports it when called: a door, not a floor
 DOORS = {("tools", "toolkit.execution")}

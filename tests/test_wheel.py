@@ -13,7 +13,7 @@ import toolkit as tk
 assert "site" in tk.__file__ or "unpacked" in tk.__file__, tk.__file__
 print(len(tk.load_cases("all")), *tk.list_protocols())
 assert len(tk.load_recipes(tk.resources.path("notebooks/batch/recipes"))) == 4
-from toolkit.marketplace import Marketplace
+from toolkit.worlds.marketplace import Marketplace
 print(len(Marketplace().actions()))
 """
 

@@ -35,27 +35,18 @@ _HOMES = {
     "dynamic_prompt",
     "toolkit.agents.requests": "ModelRequest ModelResponse ExtendedModelResponse ToolCallRequest Command",
     "toolkit.traces": "Trace",
-    "toolkit.protocols": "Protocol load_protocol list_protocols",
-    "toolkit.evaluation.recipes": "Recipe load_recipes",
+    "toolkit.prompting.protocols": "Protocol load_protocol list_protocols",
+    "toolkit.recipes": "Recipe load_recipes",
     "toolkit.evaluation.cases": "Case load_cases list_cases",
-    "toolkit.evaluation.asking": "ask",
+    "toolkit.asking": "ask",
     "toolkit.evaluation.sweep": "evaluate",
     "toolkit.evaluation.results": "Result",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = (
-    "errors",
-    "evaluation",
-    "execution",
-    "extraction",
-    "agents",
-    "lab",
-    "messages",
-    "models",
-    "protocols",
-    "resources",
-    "tools",
-)
+_ROOMS = ("agents", "asking", "errors", "evaluation", "execution", "extraction", "lab", "messages", "models")
+_ROOMS += ("prompting", "recipes", "resources", "tools", "traces", "worlds")
+_MODULES = {name: f"toolkit.{name}" for name in _ROOMS}
+_MODULES |= {"batch": "toolkit.evaluation.batch", "middleware": "toolkit.agents.builtin"}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py
 
@@ -80,6 +71,7 @@ if TYPE_CHECKING:
         ToolCallRequest,
     )
     from toolkit.agents.two_mode.agent import TwoModeAgent
+    from toolkit.asking import ask
     from toolkit.errors import (
         AgentError,
         ConfigError,
@@ -101,9 +93,7 @@ if TYPE_CHECKING:
         UserError,
         WeightsError,
     )
-    from toolkit.evaluation.asking import ask
     from toolkit.evaluation.cases import Case, list_cases, load_cases
-    from toolkit.evaluation.recipes import Recipe, load_recipes
     from toolkit.evaluation.results import Result
     from toolkit.evaluation.sweep import evaluate
     from toolkit.execution.function_caller import OpenAIFunctionCaller
@@ -117,7 +107,8 @@ if TYPE_CHECKING:
     from toolkit.models.registry import list_models, load_model
     from toolkit.models.scripted import ScriptedModel
     from toolkit.models.store import Store
-    from toolkit.protocols import Protocol, list_protocols, load_protocol
+    from toolkit.prompting.protocols import Protocol, list_protocols, load_protocol
+    from toolkit.recipes import Recipe, load_recipes
     from toolkit.tools import Tool, Toolset, tool
     from toolkit.traces import Trace
 
@@ -128,7 +119,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     if name in _MODULES:
-        return importlib.import_module(f"toolkit.{name}")
+        return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
 
 

@@ -115,7 +115,7 @@ def extract(
 
 
 def _protocol(name: str) -> Any:
-    from toolkit.protocols import list_protocols, load_protocol
+    from toolkit.prompting.protocols import list_protocols, load_protocol
 
     return load_protocol(name) if name in list_protocols() or Path(name).is_dir() else name
 
@@ -158,7 +158,7 @@ def demo(
     recording: Annotated[str, typer.Option(help="Answer from this JSONL of recorded replies, without a model.")] = "",
 ) -> None:
     """Evaluate a model on four recipes: run the batch notebook through papermill and print its table."""
-    from toolkit.batch import run_demo
+    from toolkit.evaluation.batch import run_demo
 
     parameters = {"model": model, "cases": cases, "tag": tag, "recording": recording}
     typer.echo(run_demo(run, parameters))

@@ -4,7 +4,7 @@ Run it from anywhere with `python data/marketplace/make_catalogue.py`; it rewrit
 Every choice is a hash of what is chosen for, so the result is the same on every machine and Python version, and a
 new garment in the vocabulary leaves most other products as they are.
 
-Not here: reading and searching the catalogue (`toolkit.marketplace`).
+Not here: reading and searching the catalogue (`toolkit.worlds.marketplace`).
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
+from toolkit.agents.originals.two_mode import NO_CONTEXT, cut_json
 from toolkit.agents.two_mode.actions import Action, as_actions, reply_schema
-from toolkit.agents.two_mode.faithful import NO_CONTEXT, cut_json
 from toolkit.agents.two_mode.history import shown_turns
 from toolkit.agents.two_mode.reading import read_actions
 from toolkit.agents.two_mode.turn import TwoModeTurn
-from toolkit.marketplace import Marketplace
+from toolkit.worlds.marketplace import Marketplace
 
 FIND = '{"action": "find", "action_input": {"word": "red"}}'
 

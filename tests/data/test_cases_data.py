@@ -13,8 +13,8 @@ import pytest
 
 from toolkit.evaluation.cases import load_cases
 from toolkit.evaluation.matching import differences, is_matcher
-from toolkit.marketplace import Marketplace
 from toolkit.tools import as_tools
+from toolkit.worlds.marketplace import Marketplace
 
 FOLDER = Path(__file__).parents[2] / "data" / "cases"
 DOMAINS = ("home", "lab", "marketplace", "travel")

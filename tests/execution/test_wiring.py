@@ -7,7 +7,7 @@ import json
 import pytest
 
 import toolkit as tk
-from toolkit.dotted import dotted_path, resolve, resolve_function
+from toolkit.tools.import_paths import dotted_path, resolve, resolve_function
 
 EMPTY = {"type": "object", "properties": {}}
 

@@ -22,7 +22,7 @@ from toolkit.agents.tool_calls import ToolStage
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Options
-from toolkit.protocols import ARMS, Arm, load_protocol
+from toolkit.prompting.protocols import ARMS, Arm, load_protocol
 from toolkit.tools import Tool, as_tools
 from toolkit.traces import Event, Trace
 

@@ -21,7 +21,7 @@ from toolkit.models.base import Fault, Options, Reply
 from toolkit.tools import Tool
 
 if TYPE_CHECKING:
-    from toolkit.protocols import Arm, Protocol
+    from toolkit.prompting.protocols import Arm, Protocol
 
 _GIVEN_ID = attrgetter("id")
 _TRIED = ("truncated", "bad_json")  # rejected beside good calls, these were meant as calls too

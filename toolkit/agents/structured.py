@@ -1,6 +1,6 @@
 """Ask for an answer in a given shape: an artificial tool named after the schema, whose arguments are the answer.
 
-Not here: decoding held to a schema (`toolkit.schemas`); the constrained arm uses it for this tool as for others.
+Not here: decoding held to a schema (`toolkit.tools.schemas`); the constrained arm uses it for this tool as for others.
 """
 
 from __future__ import annotations

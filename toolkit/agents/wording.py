@@ -1,6 +1,6 @@
 """Fill the agent's messages to the model; their wording lies in `prompts/agents/`, since it is an experiment variable.
 
-Not here: the prompts of a protocol (`toolkit.protocols`).
+Not here: the prompts of a protocol (`toolkit.prompting.protocols`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from toolkit import resources, templates
+from toolkit import resources
+from toolkit.prompting import templates
 
 
 @cache

@@ -4,13 +4,13 @@
 `statistics` (intervals and tests) · `plots`.
 """
 
-from toolkit.evaluation.asking import Asked, ask, prepare, read
+from toolkit.asking import Asked, ask, prepare, read
 from toolkit.evaluation.cases import Case, list_cases, load_cases
 from toolkit.evaluation.comparison import Comparison
-from toolkit.evaluation.recipes import Recipe, load_recipes
 from toolkit.evaluation.results import Result, display_table, readable
 from toolkit.evaluation.scoring import OUTCOMES, Outcome, score
 from toolkit.evaluation.sweep import evaluate
+from toolkit.recipes import Recipe, load_recipes
 
 __all__ = [
     "OUTCOMES",

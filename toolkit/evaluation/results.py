@@ -16,10 +16,10 @@ from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.comparison import Comparison, compare_rows
-from toolkit.evaluation.recipes import Recipe
 from toolkit.evaluation.saving import save_result
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
 from toolkit.evaluation.statistics import NAN, Rate, holm
+from toolkit.recipes import Recipe
 
 
 class Result:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import ConfigError
-from toolkit.evaluation.recipes import Recipe
-from toolkit.protocols import is_bundled
+from toolkit.prompting.protocols import is_bundled
+from toolkit.recipes import Recipe
 
 if TYPE_CHECKING:
     from toolkit.evaluation.results import Result

@@ -3,7 +3,7 @@
 One request at a time per model by default, model after model, so that no model is loaded twice. With a store,
 every reply is kept at once: an interrupted run goes on where it stopped. Faults of model and server become
 outcomes and never end a sweep.
-Not here: one request (`toolkit.evaluation.asking`), tables (`toolkit.evaluation.results`).
+Not here: one request (`toolkit.asking`), tables (`toolkit.evaluation.results`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from toolkit.asking import Asked, ask
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, ToolkitError, did_you_mean
-from toolkit.evaluation.asking import Asked, ask
 from toolkit.evaluation.cases import Case, Cases, case_from_dict, load_cases
-from toolkit.evaluation.recipes import Recipe, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.models.base import ChatModel
 from toolkit.models.store import Store
+from toolkit.recipes import Recipe, load_recipes
 
 Mode = Literal["record", "replay", "off"]
 BLOCK = 8  # cases that one task of an executor runs

@@ -13,13 +13,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.dotted import dotted_path, resolve_function
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolError, ToolNotFoundException, did_you_mean
 from toolkit.execution.arguments import as_object, shown
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.tools import Tool
+from toolkit.tools.import_paths import dotted_path, resolve_function
 
 _TYPE = "toolkit.execution.function_caller.OpenAIFunctionCaller"
 _FINISH = "tool_calls"

@@ -14,7 +14,6 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolkit.dotted import dotted_path, resolve
 from toolkit.errors import ConfigError, ToolError, ToolNotFoundException, did_you_mean
 from toolkit.execution.approval import Approve, aask, ask
 from toolkit.execution.chunks import Callback, ResultChunk, atell, tell
@@ -27,6 +26,7 @@ from toolkit.execution.threads import in_order
 from toolkit.execution.turns import Outcome, Turn, calls_of, failed, output
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import Tool, as_tools
+from toolkit.tools.import_paths import dotted_path, resolve
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
 _QUICK = (str, int)  # their text never fails

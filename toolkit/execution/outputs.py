@@ -12,7 +12,7 @@ from toolkit.errors import StringConversionError, ToolOutputMergeError
 from toolkit.execution.conversion import safe_str, to_text
 from toolkit.execution.state import State
 from toolkit.tools import Tool
-from toolkit.wiring import STRING_KEYS
+from toolkit.tools.wiring import STRING_KEYS
 
 
 def result_text(tool: Tool, result: Any, *, quote: bool) -> Any:

@@ -16,8 +16,8 @@ from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.execution.arguments import as_object, copied, path_of, problems, refusal, shown, unknown_names
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.state import State
-from toolkit.signatures import is_injected, resolved_hints
 from toolkit.tools import Tool, validator_for
+from toolkit.tools.signatures import is_injected, resolved_hints
 
 _AS_IS = frozenset((str, int, bool, type(None)))
 _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, get_origin
 
-from toolkit.dotted import dotted_path, resolve
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage
+from toolkit.tools.import_paths import dotted_path, resolve
 
 Merge = Callable[[Any, Any], Any]
 
@@ -52,7 +52,7 @@ class State:
         ConfigError: a key without a type, a handler that cannot be called, or data for a key that is not declared.
     """
 
-    injected_into_tools = True  # read by `toolkit.signatures`: the model never fills such a parameter
+    injected_into_tools = True  # read by `toolkit.tools.signatures`: the model never fills such a parameter
 
     def __init__(self, schema: Mapping[str, Mapping[str, Any]], data: Mapping[str, Any] | None = None) -> None:
         self.schema: dict[str, dict[str, Any]] = {key: _declared(key, spec) for key, spec in schema.items()}

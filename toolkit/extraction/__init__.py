@@ -14,7 +14,7 @@ The pipeline in ten lines:
 9.  `pipeline` drops doubles and cut calls and says `called`, `abstained`, `broken` or `truncated`.
 10. `stream` does the same on a growing text; `html` shows and `explain` counts what was done.
 
-Not here: running the calls (`toolkit.execution`), writing prompts (`toolkit.protocols`).
+Not here: running the calls (`toolkit.execution`), writing prompts (`toolkit.prompting.protocols`).
 """
 
 from toolkit.extraction.explain import explain, rescue_matrix

@@ -27,7 +27,7 @@ from toolkit.agents.partial import telling
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import Chunk, Reply
-from toolkit.protocols import load_protocol
+from toolkit.prompting.protocols import load_protocol
 
 try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage

@@ -15,10 +15,10 @@ import ipywidgets as widgets
 
 from toolkit.errors import ToolkitError
 from toolkit.evaluation.cases import load_cases
-from toolkit.evaluation.recipes import Recipe
 from toolkit.lab import views
 from toolkit.lab.session import Run, Session
-from toolkit.protocols import ARMS, list_protocols
+from toolkit.prompting.protocols import ARMS, list_protocols
+from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
 
 _WIDE = {"description_width": "92px"}
@@ -219,6 +219,6 @@ def _model_names(first: str) -> list[str]:
 
 
 def _marketplace() -> list[Any]:
-    from toolkit.marketplace import Marketplace
+    from toolkit.worlds.marketplace import Marketplace
 
     return list(Marketplace().actions())

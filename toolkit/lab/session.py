@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolkit.asking import Asked, ask, prepare
 from toolkit.errors import ConfigError, UserError
-from toolkit.evaluation.asking import Asked, ask, prepare
 from toolkit.evaluation.cases import Case, Cases
-from toolkit.evaluation.recipes import Recipe
 from toolkit.evaluation.saving import file_name, writable_folder
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.messages import ChatMessage, ToolCallResult
 from toolkit.models.base import ChatModel
-from toolkit.protocols import Protocol, load_protocol
+from toolkit.prompting.protocols import Protocol, load_protocol
+from toolkit.recipes import Recipe
 from toolkit.tools import Tool
 
 

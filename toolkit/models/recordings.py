@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from toolkit.errors import StoreError, UserError
 from toolkit.models.base import FinishReason, Reply
-from toolkit.models.requests import digest, reply_key
+from toolkit.models.keys import digest, reply_key
 
 _FIELDS = ("model", "repeat", "fingerprint", "request", "reply")
 _KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "reply": dict}

@@ -3,7 +3,7 @@
 A server accepts a schema and does not always honour it (Source: ollama#8063, ollama#15260), and takes a
 misplaced keyword without a word (Source: ollama#8543); so both ends are checked here.
 
-Not here: schemas of tools (`toolkit.tools`), and making one from tools (`toolkit.protocols`).
+Not here: schemas of tools (`toolkit.tools`), and making one from tools (`toolkit.prompting.protocols`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, Options, Reply
-from toolkit.models.requests import (
+from toolkit.models.keys import (
     Request,
     as_json,
     differences,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ReplayMissError, did_you_mean
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
-from toolkit.models.requests import Request, chat_request, complete_request
+from toolkit.models.keys import Request, chat_request, complete_request
 
 if TYPE_CHECKING:
     from toolkit.models.store import Store

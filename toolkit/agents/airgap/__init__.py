@@ -3,7 +3,3 @@
 `chat` (the model with tools) · `rounds` (the loop) · `blocks` (results as delimited text) · `reply` · `stream` ·
 `tools` · `compat` (the original, rule for rule).
 """
-
-from toolkit.agents.airgap.chat import AirgapChat
-
-__all__ = ["AirgapChat"]

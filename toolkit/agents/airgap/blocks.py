@@ -16,9 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolkit import resources, templates
+from toolkit import resources
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+from toolkit.prompting import templates
 
 # what opens and closes a block: broken up wherever a user or a tool writes it
 BLOCK_MARKERS = ("<tool_result", "</tool_result")

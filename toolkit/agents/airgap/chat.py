@@ -17,17 +17,17 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
-from toolkit.agents.airgap import compat
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Ask, Rounds, Run, Steps
 from toolkit.agents.airgap.stream import Shown
 from toolkit.agents.airgap.tools import with_tools
 from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_model, as_spoken, link_results, warn_of_blocks
+from toolkit.agents.originals import airgap as compat
 from toolkit.agents.partial import telling
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel, Options
-from toolkit.protocols import Protocol, load_protocol
+from toolkit.prompting.protocols import Protocol, load_protocol
 
 Mode = Literal["default", "compat"]
 ALLOWED_OPTIONS = ("max_tokens", *(item.name for item in fields(Options)))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from toolkit import templates
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
 from toolkit.models.base import Reply
+from toolkit.prompting import templates
 
 _PRE = "<pre style='white-space:pre-wrap;margin:0.3em 0'>{}</pre>"
 

@@ -23,7 +23,7 @@ from toolkit.extraction.pipeline import extract
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
 from toolkit.models.base import Reply
-from toolkit.protocols import Protocol
+from toolkit.prompting.protocols import Protocol
 from toolkit.tools import Tool
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.models.base import Chunk
-from toolkit.protocols import Protocol
+from toolkit.prompting.protocols import Protocol
 from toolkit.tools import Tool
 
 THOUGHTS_ONLY = "thought_end"  # a syntax that takes thoughts out and reads no calls: without tools nothing can be one

@@ -3,7 +3,3 @@
 `agent` (the conversation) · `steps` (one message) · `reading` (what tool mode wanted) · `actions` (running it) ·
 `prompts` · `history` · `turn` (what happened) · `faithful` (the published rule).
 """
-
-from toolkit.agents.two_mode.agent import TwoModeAgent
-
-__all__ = ["TwoModeAgent"]

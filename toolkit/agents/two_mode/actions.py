@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolkit import schemas, templates
 from toolkit.agents.foreign import as_any_tool
 from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.extraction.lenient_json import read_json
 from toolkit.messages import ToolCall
-from toolkit.tools import Tool
+from toolkit.prompting import templates
+from toolkit.tools import Tool, schemas
 
 MISSING: Any = object()  # the reply had no action_input at all
 NONE_NEEDED = "none"

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolkit import templates
 from toolkit.agents.foreign import as_model
+from toolkit.agents.originals import two_mode as faithful
 from toolkit.agents.partial import keep_partial
-from toolkit.agents.two_mode import faithful
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
 from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
 from toolkit.agents.two_mode.prompts import load_examples, load_template, load_text
@@ -29,6 +28,7 @@ from toolkit.agents.two_mode.steps import Act, Complete, Driver, Steps, Writer
 from toolkit.agents.two_mode.turn import ActionRun, ModeCall, TwoModeTurn
 from toolkit.errors import ConfigError, ModelError, did_you_mean
 from toolkit.models.base import Options, Reply, cut_at_stop
+from toolkit.prompting import templates
 
 Mode = Literal["default", "faithful"]
 Raw = Literal["tool", "both", "neither"]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from toolkit import templates
 from toolkit.agents.two_mode.turn import TwoModeTurn
+from toolkit.prompting import templates
 
 Contexts = Literal["all", "last", "none"]
 CONTEXTS: tuple[Contexts, ...] = ("all", "last", "none")

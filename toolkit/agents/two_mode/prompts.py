@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit import resources, templates
+from toolkit import resources
 from toolkit.errors import ConfigError
+from toolkit.prompting import templates
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from toolkit import templates
 from toolkit.models.base import Reply
+from toolkit.prompting import templates
 
 # why no action was carried out; the faithful mode gives the name of the exception instead
 Reason = Literal[

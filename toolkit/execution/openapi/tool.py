@@ -172,7 +172,7 @@ class OpenAPITool:
         return ToolCall(first.tool_name, as_object(first.arguments, first.tool_name), first.id)
 
     def _ask(self, messages: list[ChatMessage], request: dict[str, Any]) -> tuple[Reply, list[ToolCall], str]:
-        from toolkit.protocols import load_protocol
+        from toolkit.prompting.protocols import load_protocol
 
         tools, options = request["tools"], request["options"] or None
         arm: Any = self.arm

@@ -6,7 +6,7 @@
     200
 
 What it understands is `data/marketplace/openapi.json`, served at `/openapi.json` with its own address in it.
-Not here: reading requests by that document (`toolkit.marketplace.requests`).
+Not here: reading requests by that document (`toolkit.worlds.marketplace.api_requests`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.marketplace.catalogue import (
+from toolkit.worlds.marketplace.api_requests import (
+    Json,
+    RequestError,
+    document,
+    find_operation,
+    read_body,
+    read_parameters,
+)
+from toolkit.worlds.marketplace.catalogue import (
     InvalidRequestError,
     Marketplace,
     MarketplaceError,
     card,
 )
-from toolkit.marketplace.requests import Json, RequestError, document, find_operation, read_body, read_parameters
 
 API_KEY = "demo-key"  # what the tutorial sends; an invented shop keeps no secret
 MAX_BODY = 64 * 1024  # bytes

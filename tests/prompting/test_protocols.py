@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 import toolkit as tk
 from toolkit import resources
 from toolkit.errors import ConfigError
-from toolkit.protocols import list_protocols
+from toolkit.prompting.protocols import list_protocols
 
 
 @tk.tool

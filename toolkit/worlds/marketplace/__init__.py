@@ -1,6 +1,6 @@
 """Hold the running example: a fashion marketplace with five actions and a REST API of its own.
 
-    >>> from toolkit.marketplace import Marketplace
+    >>> from toolkit.worlds.marketplace import Marketplace
     >>> shop = Marketplace()
     >>> [action.__name__ for action in shop.actions()][:2]
     ['recommend_clothes', 'get_product_details']
@@ -8,7 +8,7 @@
 Everything in it is invented; the catalogue is made by `data/marketplace/make_catalogue.py`.
 """
 
-from toolkit.marketplace.catalogue import (
+from toolkit.worlds.marketplace.catalogue import (
     InvalidRequestError,
     Marketplace,
     MarketplaceError,

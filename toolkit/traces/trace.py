@@ -4,7 +4,7 @@ A trace is the value of a run. It holds the final messages and state, and the ev
 call with the exact prompt, the raw reply and what was read out of it, each tool call and its result, jumps, changes
 of the state, errors. Given a file it is also written there as it goes, one JSON line an event, so that a process
 killed in the middle of a tool call leaves everything up to that call.
-Not here: its file (`toolkit.trace_file`), how it looks in a notebook (`toolkit.trace_html`), who records it
+Not here: its file (`toolkit.traces.file`), how it looks in a notebook (`toolkit.traces.view`), who records it
 (`toolkit.agents`).
 """
 
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.json_text import as_json, plainly
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
-from toolkit.trace_file import Journal, Table, runs_in
+from toolkit.traces.file import Journal, Table, runs_in
+from toolkit.traces.json_text import as_json, plainly
 
 VERSION = 1
 
@@ -254,7 +254,7 @@ class Trace:
         return f"Trace({self.stop_reason}: {said!r} {_count(calls, 'model call')}, {_count(tools, 'tool call')})"
 
     def _repr_html_(self) -> str:
-        from toolkit.trace_html import render
+        from toolkit.traces.view import render
 
         return render(self)
 

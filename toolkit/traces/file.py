@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.json_text import as_json
 from toolkit.messages import ChatMessage
+from toolkit.traces.json_text import as_json
 
 
 class Table:

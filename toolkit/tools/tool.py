@@ -58,7 +58,7 @@ class Tool:
             raise ConfigError(f"A tool needs a name; got {self.name!r}.")
         check_schema(self.parameters, self.name)
         if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
-            from toolkit.wiring import check_wiring
+            from toolkit.tools.wiring import check_wiring
 
             check_wiring(self)
         if self.effect not in get_args(Effect):
@@ -81,7 +81,7 @@ class Tool:
         Raises:
             ConfigError: a parameter has no type, or its type has no JSON Schema.
         """
-        from toolkit.signatures import describe
+        from toolkit.tools.signatures import describe
 
         found = describe(function)
         return cls(
@@ -134,7 +134,7 @@ class Tool:
         Raises:
             ConfigError: a function without an import path, such as a lambda.
         """
-        from toolkit.wiring import tool_to_dict
+        from toolkit.tools.wiring import tool_to_dict
 
         return tool_to_dict(self)
 
@@ -147,7 +147,7 @@ class Tool:
         Raises:
             ConfigError: a path that names no function.
         """
-        from toolkit.wiring import tool_fields
+        from toolkit.tools.wiring import tool_fields
 
         return cls(**tool_fields(data))
 

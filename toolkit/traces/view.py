@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from toolkit.json_text import as_json, writable
 from toolkit.messages import ChatMessage
+from toolkit.traces.json_text import as_json, writable
 
 if TYPE_CHECKING:
     from toolkit.traces import Event, Trace

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import ConfigError
-from toolkit.marketplace import (
+from toolkit.tools import as_tools
+from toolkit.worlds.marketplace import (
     InvalidRequestError,
     Marketplace,
     UnknownDesignerError,
     UnknownOrderError,
     UnknownProductError,
 )
-from toolkit.marketplace.catalogue import CARD, SHOWN, Category
-from toolkit.tools import as_tools
+from toolkit.worlds.marketplace.catalogue import CARD, SHOWN, Category
 
-FOLDER = Path(__file__).parents[2] / "data" / "marketplace"
+FOLDER = Path(__file__).parents[3] / "data" / "marketplace"
 HOME = {"name": "Ada Moreau", "street": "12 Quai Bleu", "postcode": "31000", "city": "Toulouse", "country": "France"}
 
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit import trace_html
 from toolkit.agents.state import StateField
 from toolkit.errors import ConfigError
+from toolkit.traces import view as trace_html
 
 
 def evil() -> str:
@@ -218,7 +218,7 @@ def test_a_fault_in_writing_never_hides_the_outcome(tmp_path, monkeypatch):
         if len(written) > 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("toolkit.trace_file.Journal._write", full)
+    monkeypatch.setattr("toolkit.traces.file.Journal._write", full)
     trace = run(trace_file=tmp_path / "t.jsonl")  # warnings are errors here, and yet it ends well
     assert trace.text == "<b>done</b>"
     assert [e.source for e in trace.of_kind("error")] == ["trace file"]

@@ -5,7 +5,7 @@
     ('get_designer', {'name': 'Oda Fjelde'})
 
 The document is the only description of the API; nothing here knows what an operation does.
-Not here: answering (`toolkit.marketplace.api`), calling such an API (`toolkit.execution`).
+Not here: answering (`toolkit.worlds.marketplace.api`), calling such an API (`toolkit.execution`).
 """
 
 from __future__ import annotations

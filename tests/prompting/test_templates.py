@@ -4,7 +4,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import ConfigError
-from toolkit.templates import MOST_ROUNDS, fill, neutralise, plain
+from toolkit.prompting.templates import MOST_ROUNDS, fill, neutralise, plain
 
 RAN = []
 

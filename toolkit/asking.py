@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.evaluation.recipes import Recipe
 from toolkit.extraction import extract
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Options, Reply
+from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
 
 

@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolkit.dotted import dotted_path, resolve_function
 from toolkit.errors import ConfigError
+from toolkit.tools.import_paths import dotted_path, resolve_function
 
 if TYPE_CHECKING:
     from toolkit.tools import Tool

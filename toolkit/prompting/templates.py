@@ -5,7 +5,7 @@ its name, description and schema, never the function behind it, and nothing but 
 called. Repetition is bounded. Filters: `json` (compact, non-ASCII
 kept), `signature` (name(city: string, days?: integer = 1)), `spec` (the tool as JSON), `arguments` (one line each),
 `example` (an arguments object with a placeholder for each value).
-Not here: which templates there are (`toolkit.protocols`).
+Not here: which templates there are (`toolkit.prompting.protocols`).
 """
 
 from __future__ import annotations

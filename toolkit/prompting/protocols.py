@@ -9,7 +9,7 @@ A protocol is a folder, and its wording is an experimental variable:
     examples.jsonl      optional few-shot turns, used where the tools they call are offered
 
 Templates run in jinja2's immutable sandbox, and an unknown variable is an error.
-Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and response schemas (`toolkit.schemas`).
+Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and response schemas (`toolkit.tools.schemas`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from toolkit import resources, schemas, templates
+from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
-from toolkit.tools import Tool, as_tools
+from toolkit.prompting import templates
+from toolkit.tools import Tool, as_tools, schemas
 
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction

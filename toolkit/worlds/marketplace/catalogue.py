@@ -1,6 +1,6 @@
 """Answer what the fashion marketplace sells: five actions that a model can call, over SQLite.
 
-Not here: the shop over HTTP (`toolkit.marketplace.api`), agents that use it (`toolkit.agents`).
+Not here: the shop over HTTP (`toolkit.worlds.marketplace.api`), agents that use it (`toolkit.agents`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.models.base import Options
-from toolkit.protocols import ARMS, Arm, Protocol, load_protocol
+from toolkit.prompting.protocols import ARMS, Arm, Protocol, load_protocol
 
 Reading = Literal["protocol", "strict", "auto"]
 READINGS: tuple[Reading, ...] = ("protocol", "strict", "auto")

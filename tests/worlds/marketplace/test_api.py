@@ -12,9 +12,9 @@ import jsonschema_rs
 import pytest
 
 from toolkit.errors import ConfigError
-from toolkit.marketplace import Marketplace
-from toolkit.marketplace.api import API_KEY, EUR_IN, MAX_BODY, serve
-from toolkit.marketplace.requests import document, resolve
+from toolkit.worlds.marketplace import Marketplace
+from toolkit.worlds.marketplace.api import API_KEY, EUR_IN, MAX_BODY, serve
+from toolkit.worlds.marketplace.api_requests import document, resolve
 
 SHOP = Marketplace()
 DRESS = next(row for row in SHOP.search("Dresses") if row["in_stock"])
@@ -185,7 +185,7 @@ def test_the_document_is_served_with_the_real_address(api):
 
 
 def test_every_operation_has_a_handler_and_a_summary():
-    from toolkit.marketplace.api import _OPERATIONS
+    from toolkit.worlds.marketplace.api import _OPERATIONS
 
     operations = [op for item in document()["paths"].values() for key, op in item.items() if key != "parameters"]
     assert {op["operationId"] for op in operations} == set(_OPERATIONS)
