@@ -1,20 +1,92 @@
-"""Ask a model once, the way a recipe says: render, request, extract.
+"""Put one request the way a recipe says, and read its reply: the one road of everybody who asks a model.
 
-The one road that the batch run, the playground and a line in a notebook share.
+    request(recipe, messages, tools) -> Request       exactly what is sent
+    read(recipe, reply, offered)     -> Extraction    what the reply calls; `stream_reader` does so as it is written
+
+`tk.ask`, `Agent`, `AirgapChat`, `TwoModeAgent`, `OpenAPITool`, the playground and a batch run use these two.
+
+**The server's calls and calls in the text.** What the server itself read counts, in every arm. The text adds to it
+only where the server read nothing: then a call found there is taken, in the native arm too. `Extraction.read_from`
+says which of it happened: `native`, `text`, or `both` (the text's calls are then turned down as `beside_native`).
+A call in a thought is never taken.
+
 Not here: the verdict (`toolkit.evaluation.scoring`), running the calls (`toolkit.execution`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolkit.extraction import extract
-from toolkit.extraction.types import Extraction
+from toolkit.errors import ModelError
+from toolkit.extraction import StreamExtractor, extract
+from toolkit.extraction.types import Extraction, Rejected
 from toolkit.messages import ChatMessage, as_messages
-from toolkit.models.base import ChatModel, Options, Reply
+from toolkit.models.base import ChatModel, Chunk, Options, Reply
 from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
+
+_THOUGHTS = "thought_end"  # a syntax that takes thoughts out and reads no calls
+MODEL_FAULTS = ("parse", "schema_not_honoured")  # the model's doing, not its server's: what it wrote is read
+
+
+@dataclass(slots=True)  # not frozen: made in each turn of a loop, and freezing trebles the cost of making one
+class Request:
+    """Hold exactly what is sent to a model.
+
+    Attributes:
+        messages: the prompt, as messages.
+        offered: the tools that a reply may call, whichever way they are shown.
+        tools: the tools for the server; None in the prompted and constrained arms.
+        schema: what decoding is held to, or None.
+        options: the settings, every default filled in.
+        tool_choice: for servers that enforce it.
+        raw: the messages are one text, sent as it is, without the model's chat template.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    offered: tuple[Tool, ...] = ()
+    tools: list[Tool] | None = None
+    schema: dict[str, Any] | None = None
+    options: Options = field(default_factory=Options)
+    tool_choice: str | None = None
+    raw: bool = False
+
+    def send(self, model: ChatModel) -> Reply:
+        """Return the model's reply."""
+        if self.raw:
+            return model.complete(self._text, self.schema, self.options)
+        return model.chat(self.messages, self.tools, self.schema, self.options, tool_choice=self.tool_choice)
+
+    async def asend(self, model: ChatModel) -> Reply:
+        """Return the model's reply without blocking the event loop."""
+        if self.raw:
+            return await model.acomplete(self._text, self.schema, self.options)
+        return await model.achat(self.messages, self.tools, self.schema, self.options, tool_choice=self.tool_choice)
+
+    def stream(self, model: ChatModel) -> Iterator[Chunk]:
+        """Yield the reply piece by piece; the last chunk carries the whole reply."""
+        if self.raw:
+            return model.complete_stream(self._text, schema=self.schema, options=self.options)
+        return model.stream(self.messages, **self._arguments)
+
+    def astream(self, model: ChatModel) -> AsyncIterator[Chunk]:
+        """Yield the reply piece by piece without blocking the event loop; raw texts have no such stream."""
+        return model.astream(self.messages, **self._arguments)
+
+    @property
+    def _text(self) -> str:
+        return self.messages[0].text or ""
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "tools": self.tools,
+            "schema": self.schema,
+            "options": self.options,
+            "tool_choice": self.tool_choice,
+        }
 
 
 @dataclass(frozen=True)
@@ -23,21 +95,35 @@ class Asked:
 
     Attributes:
         recipe: how it was asked.
-        prompt: exactly the messages sent.
-        tools: the tools offered.
-        schema: what decoding was held to, or None.
-        options: the settings sent.
+        request: exactly what was sent.
         reply: what the model returned.
         extraction: what was read out of it.
     """
 
     recipe: Recipe
-    prompt: tuple[ChatMessage, ...]
-    tools: tuple[Tool, ...]
-    schema: dict[str, Any] | None
-    options: Options
+    request: Request
     reply: Reply
     extraction: Extraction
+
+    @property
+    def prompt(self) -> tuple[ChatMessage, ...]:
+        """Return exactly the messages sent."""
+        return self.request.messages
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools offered."""
+        return self.request.offered
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """Return what decoding was held to, or None."""
+        return self.request.schema
+
+    @property
+    def options(self) -> Options:
+        """Return the settings sent."""
+        return self.request.options
 
     def __repr__(self) -> str:
         return f"Asked({self.recipe.name!r}: {self.extraction!r})"
@@ -46,23 +132,113 @@ class Asked:
         return self.extraction._repr_html_()
 
 
-def prepare(recipe: Recipe, messages: Any, tools: Any = None) -> tuple[list[ChatMessage], dict[str, Any] | None]:
-    """Return what would be sent: the messages, and the schema of the constrained arm.
+def request(
+    recipe: Recipe,
+    messages: Any,
+    tools: Any = None,
+    *,
+    tool_choice: str | None = None,
+    parallel: bool | None = None,
+    options: Mapping[str, Any] | None = None,
+    system: str | None = None,
+) -> Request:
+    """Return exactly what is sent.
+
+    Args:
+        recipe: how to ask.
+        messages: anything `as_messages` reads.
+        tools: anything `as_tools` reads; with the choice "none" they are not shown.
+        tool_choice: another than the recipe's, for this request alone.
+        parallel: another than the recipe's, for this request alone.
+        options: settings laid over the recipe's, for this request alone.
+        system: another system text than the recipe's; "" where the messages hold it already.
 
     Raises:
-        ConfigError: the protocol's template fails, or the tool choice is unknown.
+        ConfigError: the protocol's template fails, the tool choice is unknown, or an option is.
     """
     said = as_messages(messages)
+    if first := recipe.system if system is None else system:
+        said.insert(0, ChatMessage.from_system(first))
+    wide = recipe.parallel if parallel is None else parallel
+    return assemble(recipe, tuple(said), tuple(as_tools(tools)), tool_choice or recipe.tool_choice, wide, options)
+
+
+def assemble(
+    recipe: Recipe,
+    messages: tuple[ChatMessage, ...],
+    offered: tuple[Tool, ...],
+    tool_choice: str,
+    parallel: bool,
+    options: Mapping[str, Any] | None = None,
+) -> Request:
+    """Return what is sent for messages and tools that are read already, the system text among them; see `request`."""
+    settings = Options.of(options, recipe.settings) if options else recipe.settings
     if recipe.arm == "native":
-        head = [ChatMessage.from_system(recipe.system)] if recipe.system else []
-        return head + said, None
+        shown = None if tool_choice == "none" else list(offered) or None
+        return Request(
+            messages, offered, shown, None, settings, None if tool_choice == "auto" or not shown else tool_choice
+        )
     protocol = recipe.loaded_protocol
-    if recipe.system:
-        said = [ChatMessage.from_system(recipe.system), *said]
-    prompt = protocol.render(tools, said, recipe.tool_choice, arm=recipe.arm, parallel=recipe.parallel)
-    if recipe.arm == "constrained":
-        return prompt, protocol.response_schema(tools, recipe.tool_choice, parallel=recipe.parallel)
-    return prompt, None
+    prompt = protocol.render(offered, messages, tool_choice, arm=recipe.arm, parallel=parallel)
+    schema = protocol.response_schema(offered, tool_choice, parallel=parallel) if recipe.arm == "constrained" else None
+    return Request(tuple(prompt), offered, None, schema, settings)
+
+
+def read(recipe: Recipe, reply: Reply, offered: Any = None) -> Extraction:
+    """Read a reply the way a recipe says; works on stored replies, without any model.
+
+    In the constrained arm the text of a reply without calls is the answer inside its JSON.
+
+    Args:
+        recipe: how it was asked.
+        reply: what the model returned.
+        offered: the tools that may be called; None if that is not known. Where there are none, nothing is a call.
+    """
+    found = extract(
+        reply.text,
+        tools=offered,
+        protocol=_syntaxes(recipe, offered),
+        finish_reason=reply.finish_reason,
+        native_calls=reply.tool_calls,
+    )
+    if "invalid_tool_calls" in reply.raw:
+        found = _with_unread(found, reply.raw["invalid_tool_calls"])
+    if recipe.arm == "constrained" and not found.calls:
+        found = replace(found, text=recipe.loaded_protocol.answer(found.text))
+    return found
+
+
+def stream_reader(recipe: Recipe, offered: Any = None) -> StreamExtractor:
+    """Return what reads a reply while it is written, as `read` reads the whole."""
+    return StreamExtractor(offered, _syntaxes(recipe, offered))
+
+
+def _syntaxes(recipe: Recipe, offered: Any) -> Any:
+    """Return what `extract` is to look for."""
+    if isinstance(offered, (list, tuple)) and not offered:
+        return _THOUGHTS
+    if recipe.arm == "native" or recipe.extraction == "auto":
+        return "auto"
+    if recipe.extraction == "strict" and recipe.arm == "prompted":
+        return recipe.loaded_protocol.syntax
+    return recipe.loaded_protocol
+
+
+def _with_unread(found: Extraction, unread: Any) -> Extraction:
+    """Add the calls that the server saw and could not read."""
+    rejected = [
+        Rejected((0, 0), "native", "bad_json", str(bad.get("error") or bad.get("reason") or ""), bad.get("name"))
+        for bad in unread
+    ]
+    status = "broken" if found.status == "abstained" else found.status
+    return replace(found, rejected=(*found.rejected, *rejected), status=status)
+
+
+def check_reply(reply: Reply) -> None:
+    """Raise ModelError if the server failed, other than by not reading its own model's call."""
+    fault = reply.fault
+    if fault is not None and fault.kind not in MODEL_FAULTS:
+        raise ModelError(f"Model {reply.model!r} failed: {fault.kind}: {fault.message}", fault)
 
 
 def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | None = None, seed_shift: int = 0) -> Asked:
@@ -80,29 +256,16 @@ def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | Non
     """
     if hasattr(messages, "expects_call"):
         messages, tools = messages.messages, tools or messages.tools
-    offered = as_tools(tools)
-    prompt, schema = prepare(recipe, messages, offered)
-    options = recipe.settings
-    if seed_shift and options.temperature > 0:
-        options = Options.of({**options.to_dict(), "seed": options.seed + seed_shift})
+    sent = request(recipe, messages, tools, options=shifted(recipe, seed_shift))
     if model is None:
         from toolkit.models import load_model
 
         model = load_model(recipe.model)
-    if recipe.arm == "native":
-        reply = model.chat(prompt, tools=offered or None, options=options, tool_choice=recipe.tool_choice)
-    else:
-        reply = model.chat(prompt, schema=schema, options=options)
-    return Asked(recipe, tuple(prompt), tuple(offered), schema, options, reply, read(recipe, reply, offered))
+    reply = sent.send(model)
+    return Asked(recipe, sent, reply, read(recipe, reply, sent.offered))
 
 
-def read(recipe: Recipe, reply: Reply, tools: Any = None) -> Extraction:
-    """Read a reply the way a recipe says; works on stored replies, without any model."""
-    native = reply.tool_calls
-    if recipe.arm == "native" or recipe.extraction == "auto":
-        how: Any = "auto"
-    elif recipe.extraction == "strict" and recipe.arm == "prompted":
-        how = recipe.loaded_protocol.syntax
-    else:
-        how = recipe.loaded_protocol
-    return extract(reply.text, tools=tools, protocol=how, finish_reason=reply.finish_reason, native_calls=native)
+def shifted(recipe: Recipe, seed_shift: int) -> dict[str, Any] | None:
+    """Return the seed of a repeat as options; None where nothing is drawn."""
+    settings = recipe.settings
+    return {"seed": settings.seed + seed_shift} if seed_shift and settings.temperature > 0 else None

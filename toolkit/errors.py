@@ -137,6 +137,12 @@ def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     return [pool[hit] for hit in difflib.get_close_matches(name.casefold(), pool, n=n, cutoff=0.5)]
 
 
+def check_word(what: str, word: Any, known: Iterable[str]) -> None:
+    """Raise ConfigError unless a word is one of those known."""
+    if word not in known:
+        raise ConfigError(f"Unknown {what} {word!r}. {did_you_mean(str(word), known)}")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that offers the nearest known names, or lists them all.
 

@@ -1,8 +1,23 @@
-"""Hold everything that decides how a request behaves in one value: Recipe.
+"""Hold everything that decides how a request and a run behave in one value: Recipe.
 
 A recipe is a TOML file; its identity is a hash of its content, the protocol's templates included, so that an
 edited prompt is another recipe. The name is a label and not part of the hash.
-Not here: running it (`toolkit.evaluation.sweep`).
+
+    model = "ollama/qwen3:4b"
+    arm = "prompted"
+    protocol = "hermes"
+
+    [options]
+    num_predict = 256
+
+    [agent]                      # how a run of the agent behaves beside its requests: `AgentSettings`
+    max_model_calls = 8
+
+    [[middleware]]               # a name of `tk.middleware`, or "package.module:Class"
+    name = "ToolRetry"
+    arguments = {max_retries = 1}
+
+Not here: putting its request (`toolkit.asking`), running it (`toolkit.agents`), measuring it (`toolkit.evaluation`).
 """
 
 from __future__ import annotations
@@ -17,12 +32,82 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from toolkit.errors import ConfigError, did_you_mean
-from toolkit.models.base import Options
+from toolkit.errors import ConfigError, check_word, did_you_mean
+from toolkit.models.base import ChatModel, Options
 from toolkit.prompting.protocols import ARMS, Arm, Protocol, load_protocol
 
 Reading = Literal["protocol", "strict", "auto"]
 READINGS: tuple[Reading, ...] = ("protocol", "strict", "auto")
+UNLIMITED = "unlimited"  # how TOML, which has no null, writes a limit of None
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Hold how a run behaves beside its requests: the table `[agent]` of a recipe. A limit of None is none.
+
+    Attributes:
+        max_model_calls: turns of the loop.
+        max_run_tokens: prompt and written tokens of the whole run; by estimate where the server does not count them.
+        max_seconds: wall time of the whole run, looked at between steps.
+        max_repeats: identical turns in a row (same calls, same results), or rounds of two or three such turns.
+        max_reasks: turns in a row without a usable call that are answered with the reason.
+        on_tool_error: "result" tells the model of a tool's exception, "raise" ends the run.
+        hidden_tools: "refuse" answers a call of a tool that the turn did not offer with an error, "allow" runs it.
+        concurrent: whether the calls of one turn run at once, on threads or tasks.
+        dedupe: whether identical calls of one turn run once.
+        tool_timeout_s: seconds for each call of a tool without a limit of its own.
+
+    Raises:
+        ConfigError: a limit that is no number above 0, or another unusable value.
+    """
+
+    max_model_calls: int | None = 25
+    max_run_tokens: int | None = None
+    max_seconds: float | None = None
+    max_repeats: int | None = 5
+    max_reasks: int = 2
+    on_tool_error: Literal["result", "raise"] = "result"
+    hidden_tools: Literal["refuse", "allow"] = "refuse"
+    concurrent: bool = True
+    dedupe: bool = False
+    tool_timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        check_word("on_tool_error", self.on_tool_error, ("result", "raise"))
+        check_word("hidden_tools", self.hidden_tools, ("refuse", "allow"))
+        for name in ("max_model_calls", "max_run_tokens", "max_seconds", "max_repeats", "max_reasks", "tool_timeout_s"):
+            value, least = getattr(self, name), 0 if name == "max_reasks" else 1e-9
+            kinds = (int, float) if name in ("max_seconds", "tool_timeout_s") else int
+            wrong = isinstance(value, bool) or not isinstance(value, kinds) or not value >= least
+            if wrong and (value is not None or name == "max_reasks"):
+                raise ConfigError(f"{name} must be a number above 0, or None for no limit, not {value!r}.")
+        for name in ("concurrent", "dedupe"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} must be true or false, not {getattr(self, name)!r}.")
+
+    @classmethod
+    def of(cls, value: AgentSettings | Mapping[str, Any]) -> AgentSettings:
+        """Read settings from a dict; the text "unlimited" is no limit.
+
+        Raises:
+            ConfigError: an unknown name or an unusable value.
+        """
+        if isinstance(value, AgentSettings):
+            return value
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"agent must be a table of settings, not {value!r}.")
+        known = [item.name for item in fields(cls)]
+        for name in value:
+            if name not in known:
+                raise ConfigError(f"Unknown agent setting {name!r}. {did_you_mean(str(name), known)}")
+        return cls(**{name: None if item == UNLIMITED else item for name, item in value.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that are not the default, as TOML can hold them."""
+        plain = AgentSettings()
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        changed = {name: value for name, value in found.items() if value != getattr(plain, name)}
+        return {name: UNLIMITED if value is None else value for name, value in changed.items()}
 
 
 @dataclass(frozen=True)
@@ -37,12 +122,15 @@ class Recipe:
         options: settings of `Options`, such as {"num_predict": 256}.
         extraction: `protocol` reads its syntax and fallbacks, `strict` its syntax only, `auto` every syntax.
         tool_choice: "auto", "none", "any" or a tool's name.
-        parallel: whether several calls in one reply are asked for.
+        parallel: whether one reply may hold several calls.
         system: a system text of your own, put first.
+        agent: how a run of the agent behaves beside its requests; an `AgentSettings` or a dict of them.
+        middleware: what stands around an agent's steps, outermost first: names, or {"name": …, "arguments": {…}};
+            a name of `tk.middleware`, or "package.module:Class", which is imported. Read only recipes you trust.
         name: a label for tables; made from arm and protocol where empty.
 
     Raises:
-        ConfigError: an unknown arm, extraction setting or option.
+        ConfigError: an unknown arm, extraction setting, option or agent setting.
     """
 
     model: str
@@ -53,18 +141,22 @@ class Recipe:
     tool_choice: str = "auto"
     parallel: bool = True
     system: str = ""
+    agent: AgentSettings = AgentSettings()
+    middleware: tuple[dict[str, Any], ...] = ()
     name: str = ""
 
     def __post_init__(self) -> None:
-        _one_of("arm", self.arm, ARMS)
-        _one_of("extraction", self.extraction, READINGS)
+        check_word("arm", self.arm, ARMS)
+        check_word("extraction", self.extraction, READINGS)
         object.__setattr__(self, "protocol", str(self.protocol))
+        object.__setattr__(self, "agent", AgentSettings.of(self.agent))
+        object.__setattr__(self, "middleware", tuple(map(_middleware, _listed(self.middleware))))
         object.__setattr__(self, "options", Options.of(self.options).to_dict() if self.options else {})
         if not self.name:
             label = self.arm if self.arm == "native" else f"{Path(self.protocol).name} {self.arm}"
             object.__setattr__(self, "name", label)
 
-    @property
+    @cached_property
     def settings(self) -> Options:
         """Return the options with every default filled in."""
         return Options.of(self.options)
@@ -79,6 +171,7 @@ class Recipe:
         """Return 12 hex digits that change with anything that may change a reply or its reading."""
         content = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "name"}
         content["options"] = self.settings.to_dict()
+        content["agent"] = self.agent.to_dict()
         content["protocol"] = None if self.arm == "native" else self.loaded_protocol.hash
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -106,8 +199,21 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data, defaults left out."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data |= {"agent": self.agent.to_dict(), "middleware": list(self.middleware)}
         always = ("name", "model", "arm", "protocol")
         return {k: v for k, v in data.items() if k in always or v != _DEFAULTS.get(k)}
+
+    @classmethod
+    def of_model(cls, model: ChatModel, protocol: str | Path | Protocol = "hermes", **others: Any) -> Recipe:
+        """Make the recipe of a loaded model: its own default options stand under those given.
+
+        Raises:
+            ConfigError: an unusable field, or no such protocol.
+        """
+        options = Options.of(others.pop("options", None), model.defaults).to_dict()
+        named = protocol.name if isinstance(protocol, Protocol) else str(protocol)
+        recipe = cls(model.name or type(model).__name__, protocol=named, options=options, **others)
+        return recipe if recipe.arm == "native" else recipe.using(load_protocol(protocol))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "recipe") -> Recipe:
@@ -122,7 +228,7 @@ class Recipe:
                 raise ConfigError(f"{where}: unknown field {key!r}. {did_you_mean(key, known)}")
         if not isinstance(data.get("model"), str):
             raise ConfigError(f'{where}: needs model = "NAME", such as "embedded/smollm2-135m".')
-        for key, kind in (("options", Mapping), ("parallel", bool), ("system", str), ("tool_choice", str)):
+        for key, kind in _KINDS:
             if key in data and not isinstance(data[key], kind):
                 raise ConfigError(f"{where}: {key} has the wrong kind of value, {data[key]!r}.")
         try:
@@ -183,13 +289,28 @@ class Recipe:
 
 
 _DEFAULTS: dict[str, Any] = {
-    "options": {}, "extraction": "protocol", "tool_choice": "auto", "parallel": True, "system": "",
+    "options": {}, "extraction": "protocol", "tool_choice": "auto", "parallel": True, "system": "", "agent": {},
+    "middleware": [],
 }  # fmt: skip
+_KINDS: tuple[tuple[str, type], ...] = (
+    ("options", Mapping), ("parallel", bool), ("system", str), ("tool_choice", str), ("name", str), ("protocol", str),
+)  # fmt: skip
 
 
-def _one_of(what: str, value: str, known: Iterable[str]) -> None:
-    if value not in known:
-        raise ConfigError(f"Unknown {what} {value!r}. {did_you_mean(str(value), known)}")
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise ConfigError(f'middleware must be a list, such as ["ToolRetry"], not {value!r}.')
+    return list(value)
+
+
+def _middleware(value: Any) -> dict[str, Any]:
+    """Read one entry of `middleware`; whether such a class exists is found when an agent is made of the recipe."""
+    entry = {"name": value} if isinstance(value, str) else value
+    fits = isinstance(entry, Mapping) and set(entry) <= {"name", "arguments"} and isinstance(entry.get("name"), str)
+    if not fits or not isinstance(entry.get("arguments", {}), Mapping):
+        raise ConfigError(f'{value!r} names no middleware. Write "NAME", or {{"name": "NAME", "arguments": {{…}}}}.')
+    arguments = dict(entry.get("arguments", {}))
+    return {"name": entry["name"], **({"arguments": arguments} if arguments else {})}
 
 
 def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:

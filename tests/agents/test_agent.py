@@ -68,8 +68,8 @@ def test_arm_is_native_only_where_the_model_supports_tools(add):
     class Plain(tk.ScriptedModel):
         supports_tools = False
 
-    assert tk.Agent(Plain([]), [add]).setup.arms.arm == "prompted"
-    assert tk.Agent(tk.ScriptedModel([]), [add]).setup.arms.arm == "native"
+    assert tk.Agent(Plain([]), [add]).recipe.arm == "prompted"
+    assert tk.Agent(tk.ScriptedModel([]), [add]).recipe.arm == "native"
 
 
 def test_a_call_cut_short_is_asked_for_again_with_the_reason(add):
@@ -120,9 +120,9 @@ def lambda_turns(add):
 def test_tokens_and_seconds_are_limited(add):
     replies = [tk.Reply(tool_calls=(call(x=n, y=1),), prompt_tokens=60, completion_tokens=10) for n in range(9)]
     with pytest.raises(LimitError, match="140 tokens"):
-        tk.Agent(tk.ScriptedModel(replies), [add], max_tokens=100).run("go")
+        tk.Agent(tk.ScriptedModel(replies), [add], max_run_tokens=100).run("go")
     with pytest.raises(LimitError, match="max_seconds"):
-        tk.Agent(tk.ScriptedModel(replies), [add], max_seconds=0).run("go")
+        tk.Agent(tk.ScriptedModel(replies), [add], max_seconds=1e-9).run("go")
 
 
 def test_a_model_that_repeats_itself_is_stopped(add):
@@ -310,9 +310,9 @@ def test_something_that_is_no_shape_is_refused():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"tool_choice": "sub"}, "tool_choice='sub'"),
-        ({"on_tool_error": "ignore"}, "on_tool_error='ignore'"),
-        ({"arm": "magic"}, "arm='magic'"),
+        ({"tool_choice": "sub"}, "tool_choice 'sub'"),
+        ({"on_tool_error": "ignore"}, "on_tool_error 'ignore'"),
+        ({"arm": "magic"}, "arm 'magic'"),
         ({"options": {"temprature": 1}}, "Unknown option 'temprature'"),
         ({"middleware": [tk.AgentMiddleware]}, "Make an instance"),
         ({"state_schema": 3}, "no state schema"),

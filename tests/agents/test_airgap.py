@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.agents.airgap.blocks import BLOCK_MARKERS, as_turns, item_of, run_token
-from toolkit.agents.airgap.tools import writable
+from toolkit.agents.airgap.names import writable
+from toolkit.agents.airgap.reply import AirgapReply
 
 CALL = 'TOOL_CALL: echo {"text": "hi"}'
 
@@ -146,7 +147,7 @@ def test_changed_names_stay_apart():
 def test_rounds_end_at_the_limit():
     bound = tk.AirgapChat(tk.ScriptedModel([CALL], cycle=True), max_rounds=2).bind_tools([EchoTool()])
     reply = bound.invoke("go")
-    assert (len(reply.replies), len(reply.calls), reply.stopped) == (3, 2, "rounds")
+    assert (len(reply.replies), len(reply.calls), reply.stop_reason) == (3, 2, "rounds")
     assert "Do not use another tool." in sent(bound)
     assert "Do not use another tool." not in sent(bound, 1)
 
@@ -158,7 +159,7 @@ def test_an_unreadable_call_is_mended_once():
     assert reply.text == "done"
     assert len(reply.calls) == 1
     assert broken.strip() in sent(bound, 1)
-    assert chat([broken, broken, "never asked for"]).invoke("go").stopped == "answered"
+    assert chat([broken, broken, "never asked for"]).invoke("go").stop_reason == "done"
 
 
 # ------------------------------------------------------------------ C-W8: results cannot be forged
@@ -357,9 +358,9 @@ def test_failures_and_bad_arguments_are_results():
 
 def test_a_failing_server_is_an_error_with_the_run_so_far():
     fault = tk.Reply(fault=tk.Fault("server", "gone"), finish_reason="error")
-    with pytest.raises(tk.ModelError, match="request 2: gone") as caught:
+    with pytest.raises(tk.ModelError, match="server: gone") as caught:
         chat([CALL, fault]).invoke("go")
-    assert len(caught.value.partial.calls) == 1
+    assert len(AirgapReply(caught.value.trace).calls) == 1
 
 
 async def _gather(chunks):
@@ -378,8 +379,8 @@ RUNS = {
 def test_whatever_a_model_raises_holds_the_run_so_far(run):
     with pytest.raises(ConnectionError, match="reset") as caught:
         run(chat([CALL, ConnectionError("reset")]))
-    assert [result.result for result in caught.value.partial.results] == ["hi"]
-    assert len(caught.value.partial.replies) == 1
+    assert [result.result for result in AirgapReply(caught.value.trace).results] == ["hi"]
+    assert len(AirgapReply(caught.value.trace).replies) == 1
 
 
 @pytest.mark.parametrize(
@@ -422,7 +423,7 @@ def test_views_are_short_and_escaped():
     reply = chat([CALL, "<script>alert(1)</script>"]).invoke("go <b>")
     assert "<script>" not in reply._repr_html_()
     assert len(repr(reply)) <= 100
-    assert repr(chat([])) == "AirgapChat('scripted', mode='default', echo)"
+    assert repr(chat([])) == "AirgapChat('scripted', echo)"
 
 
 def test_prompt_shows_what_is_sent():

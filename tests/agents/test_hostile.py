@@ -302,10 +302,10 @@ def test_jumps_do_not_escape_the_clock():
 
 def test_tokens_are_estimated_where_the_server_counts_none():
     lines = [call(amount=n) for n in range(10)]
-    with pytest.raises(LimitError, match="max_tokens is 500"):
-        tk.Agent(tk.ScriptedModel(lines), [pay], max_tokens=500).run("x" * 1000)
+    with pytest.raises(LimitError, match="max_run_tokens is 500"):
+        tk.Agent(tk.ScriptedModel(lines), [pay], max_run_tokens=500).run("x" * 1000)
     counted = tk.Reply("done", prompt_tokens=1, completion_tokens=1)
-    assert tk.Agent(tk.ScriptedModel([counted]), max_tokens=2).run("x" * 1000).text == "done"
+    assert tk.Agent(tk.ScriptedModel([counted]), max_run_tokens=2).run("x" * 1000).text == "done"
 
 
 def test_a_limit_is_no_failure_to_try_again():

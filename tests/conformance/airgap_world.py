@@ -141,9 +141,9 @@ async def last_chunk(chunks: Any) -> Any:
 
 def request_facts(request: Facts, plain: Facts) -> Facts:
     """Return one request in the format's words: every option that differs from the chat's own was asked for."""
-    options = dict(request["options"])
-    stop = tk.Options.of(options).stop
-    asked = {key: value for key, value in options.items() if key != "stop" and (key, value) not in plain.items()}
+    given, usual = tk.Options.of(request["options"]), tk.Options.of(plain).to_dict()
+    options, stop = given.to_dict(), given.stop
+    asked = {key: value for key, value in options.items() if key != "stop" and usual.get(key) != value}
     kwargs = {"max_tokens" if key == "num_predict" else key: value for key, value in asked.items()}
     kwargs |= {key: request[key] for key in ("tools", "tool_choice", "schema") if request.get(key) is not None}
     messages = [[ROLES.get(str(m.role), str(m.role)), said(m)] for m in request["messages"]]

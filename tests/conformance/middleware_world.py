@@ -129,7 +129,9 @@ class Scripted(tk.ChatModel):
             seen["tools"] = [tool.name for tool in tools]
         if tool_choice is not None:
             seen["tool_choice"] = tool_choice
-        settings = {k: v for k, v in (options or {}).items() if k != "stop"}  # the original passes it on its own
+        usual = tk.Options().to_dict()
+        given = tk.Options.of(options).to_dict()
+        settings = {k: v for k, v in given.items() if k != "stop" and usual.get(k) != v}  # stop is passed on its own
         if settings:
             seen["settings"] = settings
         self.notes.model_calls.append(seen)

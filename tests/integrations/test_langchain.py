@@ -249,7 +249,7 @@ def test_a_copy_with_other_fields_obeys_them(server):
     server.lines = [CALL.replace("hello", str(n)) for n in range(9)]
     reply = make(server).bind_tools([EchoTool()]).model_copy(update={"max_rounds": 1}).invoke("go")
     assert len(server.asked) == 2
-    assert reply.response_metadata["airgap"]["stopped"] == "rounds"
+    assert reply.response_metadata["airgap"]["stop_reason"] == "rounds"
 
 
 @pytest.mark.parametrize("kind", ["image_url", "input_audio"])
@@ -274,4 +274,4 @@ def test_what_the_server_fails_at_later_holds_the_run_so_far(server):
     server.lines = [CALL]
     with pytest.raises(openai.InternalServerError) as caught:
         make(server, max_retries=0).bind_tools([EchoTool()]).invoke("go")
-    assert [call.tool_name for call in caught.value.partial.calls] == ["echo"]
+    assert [call.tool_name for call in caught.value.trace.tool_calls] == ["echo"]

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from toolkit.agents import runs
-from toolkit.agents.arms import ArmSettings
+from toolkit.agents import performer
 from toolkit.agents.middleware import AgentMiddleware
-from toolkit.agents.plan import Plan
+from toolkit.agents.plan import Plan, make_middleware
 from toolkit.agents.requests import system_of
-from toolkit.agents.run import Limits, Setup
+from toolkit.agents.run import Setup
 from toolkit.agents.structured import response_tool
 from toolkit.agents.tool_calls import ToolStage
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, check_word
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Options
-from toolkit.prompting.protocols import ARMS, Arm, load_protocol
+from toolkit.models.registry import as_model
+from toolkit.prompting.protocols import Arm
+from toolkit.recipes import AgentSettings, Recipe
 from toolkit.tools import Tool, as_tools
 from toolkit.traces import Event, Trace
-
-_CHOICES = ("auto", "none", "any", "no-parallel")
 
 
 class Agent:
@@ -44,28 +43,23 @@ class Agent:
     ['user', 'assistant', 'tool', 'assistant']
 
     Args:
-        model: a ChatModel, or a name for `load_model`.
+        model: a ChatModel, or a name for `load_model`; by default the recipe's.
         tools: tools, toolsets or typed functions.
+        recipe: all that follows up to `settings` as one value, or its TOML file; what a table says of a recipe holds
+            for the agent made of it. `middleware`, `system_prompt` and what has no place in a recipe may be given
+            beside it.
         protocol: name or folder of the protocol, for the prompted and constrained arms.
         arm: "native", "prompted" or "constrained"; by default native where the model supports tools.
-        middleware: outermost first.
+        middleware: outermost first; those of the recipe stand around them.
         system_prompt: put in front of each request; never stored.
-        tool_choice: "auto", "none", "any", a tool's name, or "no-parallel" (one call a turn). Held here, whatever
-            the server does. "any" and a name hold until they were obeyed once.
+        tool_choice: "auto", "none", "any" or a tool's name. Held here, whatever the server does. "any" and a name hold
+            until they were obeyed once.
+        parallel: whether a turn may hold several calls; surplus ones are refused.
         response_format: JSON Schema, pydantic model, dataclass or TypedDict of `trace.structured_response`.
         state_schema: further state fields; see `toolkit.agents.state`.
         options: `Options` or a dict of them.
         name: stamped on assistant messages.
-        max_model_calls: turns of the loop before `LimitError`; None is no limit.
-        max_tokens: prompt and written tokens of the whole run; by estimate where the server does not count them.
-        max_seconds: wall time of the whole run, looked at between steps.
-        max_repeats: identical turns in a row (same calls, same results), or rounds of two or three such turns.
-        max_reasks: turns in a row without a usable call that are answered with the reason.
-        on_tool_error: "result" tells the model of a tool's exception, "raise" ends the run.
-        hidden_tools: "refuse" answers a call of a tool that the turn did not offer with an error, "allow" runs it.
-        parallel: whether calls of one turn run at once, on threads or tasks.
-        dedupe: whether identical calls of one turn run once.
-        tool_timeout_s: seconds for each call of a tool without a limit of its own.
+        settings: limits and the like, the fields of `toolkit.recipes.AgentSettings`.
 
     Raises:
         ConfigError: anything of this cannot work.
@@ -73,47 +67,49 @@ class Agent:
 
     def __init__(
         self,
-        model: ChatModel | str,
+        model: ChatModel | str | None = None,
         tools: Iterable[Any] = (),
         *,
+        recipe: Recipe | str | Path | None = None,
         protocol: Any = "hermes",
         arm: Arm | None = None,
         middleware: Iterable[AgentMiddleware] = (),
         system_prompt: str | ChatMessage | None = None,
         tool_choice: str = "auto",
+        parallel: bool = True,
         response_format: Any = None,
         state_schema: Any = None,
         options: Options | Mapping[str, Any] | None = None,
         name: str | None = None,
-        max_model_calls: int | None = 25,
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
-        max_repeats: int | None = 5,
-        max_reasks: int = 2,
-        on_tool_error: Literal["result", "raise"] = "result",
-        hidden_tools: Literal["refuse", "allow"] = "refuse",
-        parallel: bool = True,
-        dedupe: bool = False,
-        tool_timeout_s: float | None = None,
+        **settings: Any,
     ) -> None:
-        self.model = _load(model)
-        plan = Plan(tuple(middleware), tuple(as_tools(tools)), state_schema)
-        response = response_tool(response_format) if response_format is not None else None
-        _check(plan.tools, tool_choice=tool_choice, on_tool_error=on_tool_error, hidden_tools=hidden_tools, arm=arm)
+        if recipe is None:
+            self.model = as_model(model)
+            recipe = _recipe(self.model, arm, protocol, options, tool_choice, parallel, settings)
+        else:
+            given = {"protocol": protocol != "hermes", "arm": arm, "options": options, "settings": settings}
+            given |= {"tool_choice": tool_choice != "auto", "parallel": not parallel}
+            _refuse_beside_recipe([name for name, value in given.items() if value])
+            recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
+            self.model = as_model(recipe.model if model is None else model)
+        own = (*map(make_middleware, recipe.middleware), *middleware)
+        plan = Plan(own, tuple(as_tools(tools)), state_schema)
+        _check_choice(recipe.tool_choice, plan.tools)
+        system = _system(system_prompt)
+        if system is None and recipe.system:
+            system = ChatMessage.from_system(recipe.system)
+        self.recipe = recipe
         self.setup = Setup(
-            plan=plan,
-            arms=_arm_settings(self.model, arm, protocol, options),
-            limits=Limits(max_model_calls, max_tokens, max_seconds, max_repeats, max_reasks),
+            recipe=recipe,
             model=self.model,
+            plan=plan,
+            stage=ToolStage(
+                plan.by_name, plan.fields, recipe.agent.on_tool_error == "raise", recipe.agent.tool_timeout_s
+            ),
             name=name,
-            system_message=_system(system_prompt),
-            tool_choice=None if tool_choice == "auto" else tool_choice,
+            system_message=system,
             response_format=response_format,
-            response=response,
-            hidden_allowed=hidden_tools == "allow",
-            parallel=parallel,
-            dedupe=dedupe,
-            stage=ToolStage(plan.by_name, plan.fields, on_tool_error == "raise", tool_timeout_s),
+            response=response_tool(response_format) if response_format is not None else None,
         )
 
     @property
@@ -138,13 +134,13 @@ class Agent:
             UpdateError: a hook, wrapper or tool returned something unusable.
             ModelError: the server failed. Every error has `.trace`.
         """
-        return runs.execute(self.setup, _input(question, state), context, trace_file)
+        return performer.execute(self.setup, _input(question, state), context, trace_file)
 
     async def arun(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
     ) -> Trace:
         """Run to an answer without blocking the event loop; see `run`."""
-        return await runs.aexecute(self.setup, _input(question, state), context, trace_file)
+        return await performer.aexecute(self.setup, _input(question, state), context, trace_file)
 
     def stream(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
@@ -153,50 +149,42 @@ class Agent:
 
         Model calls that middleware makes have their own `source`. The last event, of kind `end`, holds the trace.
         """
-        return runs.stream(self.setup, _input(question, state), context, trace_file)
+        return performer.stream(self.setup, _input(question, state), context, trace_file)
 
     def astream(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
     ) -> AsyncIterator[Event]:
         """Yield the events of a run as they happen; see `stream`. Closing the iterator cancels the run."""
-        return runs.astream(self.setup, _input(question, state), context, trace_file)
+        return performer.astream(self.setup, _input(question, state), context, trace_file)
 
     def __repr__(self) -> str:
         tools = ", ".join(tool.name for tool in self.tools)
-        return f"Agent({self.model.name}, {self.setup.arms.arm}, tools=[{tools}])"[:100]
+        return f"Agent({self.model.name}, {self.recipe.arm}, tools=[{tools}])"[:100]
 
 
-def _load(model: ChatModel | str) -> ChatModel:
-    if isinstance(model, str):
-        from toolkit.models.registry import load_model
-
-        return load_model(model)
-    if not isinstance(model, ChatModel):
-        raise ConfigError(f"{model!r} is no model. Give a ChatModel, or a name such as 'ollama/qwen3:4b'.")
-    return model
-
-
-def _check(tools: tuple[Tool, ...], **given: Any) -> None:
-    names = [tool.name for tool in tools]
-    allowed: dict[str, tuple[Any, ...]] = {
-        "tool_choice": (*_CHOICES, *names),
-        "on_tool_error": ("result", "raise"),
-        "hidden_tools": ("refuse", "allow"),
-        "arm": (None, *ARMS),
-    }
-    for key, value in given.items():
-        if value not in allowed[key]:
-            words = [str(word) for word in allowed[key] if word is not None]
-            raise ConfigError(f"{key}={value!r} is not known. {did_you_mean(str(value), words)}")
-    if given.get("tool_choice") == "any" and not tools:
-        raise ConfigError("tool_choice 'any' needs at least one tool.")
-
-
-def _arm_settings(model: ChatModel, arm: Arm | None, protocol: Any, options: Any) -> ArmSettings:
+def _recipe(
+    model: ChatModel, arm: Arm | None, protocol: Any, options: Any, choice: str, parallel: bool, settings: Any
+) -> Recipe:
+    """Make the recipe that an agent's own arguments come to."""
+    if choice == "no-parallel":  # LangChain's word
+        choice, parallel = "auto", False
     chosen = arm or ("native" if model.supports_tools else "prompted")
-    loaded = None if chosen == "native" else load_protocol(protocol)
-    Options.of(options)  # unknown names are refused now, not at the first call
-    return ArmSettings(chosen, loaded, dict(options) if isinstance(options, Mapping) else options)
+    agent = AgentSettings.of(settings)
+    return Recipe.of_model(
+        model, protocol, arm=chosen, options=options, tool_choice=choice, parallel=parallel, agent=agent
+    )
+
+
+def _refuse_beside_recipe(names: list[str]) -> None:
+    if names:
+        raise ConfigError(f"{', '.join(names)} is the recipe's to say. Use recipe=recipe.replace(…) instead.")
+
+
+def _check_choice(choice: str, tools: tuple[Tool, ...]) -> None:
+    names = [tool.name for tool in tools]
+    check_word("tool_choice", choice, ("auto", "none", "any", *names))
+    if choice == "any" and not tools:
+        raise ConfigError("tool_choice 'any' needs at least one tool.")
 
 
 def _system(prompt: str | ChatMessage | None) -> ChatMessage | None:

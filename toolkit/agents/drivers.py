@@ -1,235 +1,210 @@
-"""Do what the loop asks for: a sync and an async driver of one generator.
+"""Drive any run: a run is a generator of steps without I/O, and here stands all that makes it go.
 
-The two are twins, line for line; what they share has no I/O and lies elsewhere. A sync wrapper works under the async
-driver too: it runs on a worker thread, and its handler waits there for the event loop.
-Not here: what is done when (`toolkit.agents.loop`).
+    drive(steps, performer)          on this thread; needs no event loop, so it works inside a notebook's
+    adrive(steps, performer)         on the running event loop
+    stream(work), astream(work)      what a run sends while it goes, and at the end what it returned
+
+Every design supplies its steps (`toolkit.agents.loop`, `airgap.rounds`, `two_mode.agent`, `originals`). What fails
+while a step is performed is thrown into the run, which can note how far it came.
+Not here: hooks and tools of an agent (`toolkit.agents.performer`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from typing import Any
+import contextvars
+import queue
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
-from toolkit.agents.bridge import run_beside, stopped, without_stop
-from toolkit.agents.loop import CallModel, RunHook, RunTools, Step
-from toolkit.agents.places import Place, places, take
-from toolkit.agents.plan import Hook
-from toolkit.agents.requests import Command, ExtendedModelResponse, ModelRequest, ModelResponse
-from toolkit.agents.run import Run
-from toolkit.agents.tool_calls import CallRunner, Outcome
-from toolkit.errors import UpdateError
-from toolkit.execution.threads import in_order
-from toolkit.messages import ChatMessage, ToolCall
+from toolkit.asking import Request
 from toolkit.models.base import ChatModel, Chunk, Reply, last_reply
 
-Commands = list[tuple[Command, Hook]]
-Answer = tuple[ModelResponse, Commands]
+T = TypeVar("T")
 Token = Callable[[Chunk], None]
+Send = Callable[[Any], None]
 
 
-class SyncDriver:
-    """Drive a run on this thread; needs no event loop, so it works inside a notebook's."""
+class Performer(Protocol):
+    """Do what a run asks for, one step at a time."""
 
-    def __init__(self, run: Run, calls: CallRunner, token: Token | None = None) -> None:
-        self.run = run
-        self.calls = calls
-        self.token = token
-        self.model: Callable[[ModelRequest], Answer] = self._ask
-        for hook in reversed(run.chains.wrap_model_call):
-            self.model = _layer(hook, self.model)
+    def perform(self, step: Any) -> Any:
+        """Do a step and return what came of it."""
 
-    def drive(self, loop: Generator[Step, Any, None]) -> None:
-        """Run the loop to its end."""
-        answer: Any = None
-        while True:
-            try:
-                step = loop.send(answer)
-            except StopIteration:
-                return
-            try:
-                answer = self.perform(step)
-            except StopIteration as error:
-                raise stopped(error) from error
-
-    def perform(self, step: Step) -> Any:
-        """Do one step."""
-        if type(step) is CallModel:
-            return self.model(step.request)
-        if type(step) is RunTools:
-            return self._tools(step.calls)
-        assert type(step) is RunHook
-        return step.hook.call(step.state, self.run.runtime)
-
-    def _ask(self, request: ModelRequest) -> Answer:
-        question = self.run.question(request)
-        reply = self._reply(request.model, question)
-        return self.run.response(reply, question, request), []
-
-    def _reply(self, model: ChatModel, question: Any) -> Reply:
-        tools, schema, options, choice = question.tools, question.schema, question.options, question.tool_choice
-        if self.token is None:
-            return model.chat(question.messages, tools, schema, options, tool_choice=choice)
-        chunks = model.stream(question.messages, tools=tools, schema=schema, options=options, tool_choice=choice)
-        return last_reply(_tell(chunks, self.token))
-
-    def _tools(self, calls: list[ToolCall]) -> list[Outcome]:
-        if len(calls) == 1:
-            return [self.calls.call(calls[0])]
-        if not self.run.setup.parallel:
-            return [self.calls.call(call) for call in calls]
-        jobs = [_caught(self.calls.call, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
-        found = list(in_order(jobs, self.calls.stage.most))
-        for _, error in found:
-            if error is not None:
-                raise error
-        return [outcome for outcome, _ in found]
+    async def aperform(self, step: Any) -> Any:
+        """Do a step without blocking the event loop."""
 
 
-def _tell(chunks: Any, token: Token) -> Any:
-    for chunk in chunks:
-        if chunk.text or chunk.thinking:
-            token(chunk)
-        yield chunk
-
-
-def _caught(
-    work: Callable[[ToolCall], Outcome], call: ToolCall, place: Place
-) -> Callable[[], tuple[Any, BaseException | None]]:
-    def job() -> tuple[Any, BaseException | None]:
-        take(place)
+def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:
+    """Run to the end on this thread and return what the run returns."""
+    move: Callable[[Any], Any] = steps.send
+    given: Any = None
+    while True:
         try:
-            return work(call), None
+            step = move(given)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return] # what the generator returns
+        try:
+            given, move = performer.perform(step), steps.send
+        except BaseException as error:  # the run must hear of it, whatever it is
+            given, move = without_stop(error), steps.throw
+
+
+async def adrive(steps: Generator[Any, Any, T], performer: Performer) -> T:
+    """Run to the end on the running event loop and return what the run returns."""
+    move: Callable[[Any], Any] = steps.send
+    given: Any = None
+    while True:
+        try:
+            step = move(given)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            given, move = await performer.aperform(step), steps.send
+        except BaseException as error:
+            given, move = without_stop(error), steps.throw
+
+
+def without_stop(error: BaseException) -> BaseException:
+    """Return the error; in place of a StopIteration, which would end a run as if all were well, a RuntimeError."""
+    if not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError(f"A hook, tool or model raised {error!r}. Give next() a default, or catch it there.")
+    told.__cause__ = error
+    return told
+
+
+class Closed(BaseException):
+    """Stop a run whose stream nobody listens to any more; what it sends next ends it."""
+
+
+def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
+    """Yield what `work` sends, then what it returns; it goes on a thread of its own. Closing the iterator stops it."""
+    sent: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+    closed = threading.Event()
+
+    told = threading.Event()
+
+    def send(value: Any) -> None:
+        if not closed.is_set():
+            sent.put((False, value))
+        elif not told.is_set():  # once: what the run notes of its end must not fail
+            told.set()
+            raise Closed
+
+    def run() -> None:
+        try:
+            sent.put((True, work(send)))
         except BaseException as error:  # crosses threads as a value
-            return None, error
-        finally:
-            place.passes()
+            sent.put((True, _Failure(error)))
 
-    return job
-
-
-def _layer(hook: Hook, inner: Callable[[ModelRequest], Answer]) -> Callable[[ModelRequest], Answer]:
-    def layer(request: ModelRequest) -> Answer:
-        if hook.when is not None and not hook.when(dict(request.state)):
-            return inner(request)
-        below: Commands = []
-
-        def handler(new: ModelRequest) -> ModelResponse:
-            below.clear()  # a further attempt discards the commands of the one before
-            response, commands = inner(new)
-            below.extend(commands)
-            return response
-
-        return settle(hook.call(request, handler), hook, below)
-
-    return layer
-
-
-class AsyncDriver:
-    """Drive a run on the running event loop."""
-
-    def __init__(self, run: Run, calls: CallRunner, token: Token | None = None) -> None:
-        self.run = run
-        self.calls = calls
-        self.token = token
-        self.model: Callable[[ModelRequest], Any] = self._ask
-        for hook in reversed(run.chains.wrap_model_call):
-            self.model = _alayer(hook, self.model)
-
-    async def drive(self, loop: Generator[Step, Any, None]) -> None:
-        """Run the loop to its end."""
-        answer: Any = None
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="toolkit-run", daemon=True).start()
+    try:
         while True:
-            try:
-                step = loop.send(answer)
-            except StopIteration:
+            done, value = sent.get()
+            if isinstance(value, _Failure):
+                raise value.error
+            yield value
+            if done:
                 return
-            answer = await self.perform(step)
-
-    async def perform(self, step: Step) -> Any:
-        """Do one step."""
-        if type(step) is CallModel:
-            return await self.model(step.request)
-        if type(step) is RunTools:
-            return await self._tools(step.calls)
-        assert type(step) is RunHook
-        if step.hook.is_async:
-            return await step.hook.call(step.state, self.run.runtime)
-        return await asyncio.to_thread(without_stop(step.hook.call), step.state, self.run.runtime)
-
-    async def _ask(self, request: ModelRequest) -> Answer:
-        question = self.run.question(request)
-        reply = await self._reply(request.model, question)
-        return self.run.response(reply, question, request), []
-
-    async def _reply(self, model: ChatModel, question: Any) -> Reply:
-        tools, schema, options, choice = question.tools, question.schema, question.options, question.tool_choice
-        if self.token is None:
-            return await model.achat(question.messages, tools, schema, options, tool_choice=choice)
-        reply = None
-        chunks = model.astream(question.messages, tools=tools, schema=schema, options=options, tool_choice=choice)
-        async for chunk in chunks:
-            if chunk.text or chunk.thinking:
-                self.token(chunk)
-            reply = chunk.reply or reply
-        return reply or last_reply(iter(()))
-
-    async def _tools(self, calls: list[ToolCall]) -> list[Outcome]:
-        if len(calls) == 1 or not self.run.setup.parallel:
-            return [await self.calls.acall(call) for call in calls]
-        room = asyncio.Semaphore(self.calls.stage.most)
-
-        async def one(call: ToolCall, place: Place) -> Outcome:
-            take(place)
-            try:
-                async with room:
-                    return await self.calls.acall(call)
-            finally:
-                place.passes()
-
-        found = await asyncio.gather(*map(one, calls, places(len(calls))), return_exceptions=True)
-        for outcome in found:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return [outcome for outcome in found if not isinstance(outcome, BaseException)]
+    finally:
+        closed.set()
 
 
-def _alayer(hook: Hook, inner: Callable[[ModelRequest], Any]) -> Callable[[ModelRequest], Any]:
-    async def layer(request: ModelRequest) -> Answer:
-        if hook.when is not None and not hook.when(dict(request.state)):
-            answer: Answer = await inner(request)
-            return answer
-        below: Commands = []
+async def astream(work: Callable[[Send], Awaitable[Any]]) -> AsyncIterator[Any]:
+    """Yield what `work` sends, then what it returns. Closing the iterator cancels it."""
+    sent: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
 
-        async def handler(new: ModelRequest) -> ModelResponse:
-            below.clear()
-            response, commands = await inner(new)
-            below.extend(commands)
-            return response  # type: ignore[no-any-return]
+    def send(value: Any) -> None:
+        loop.call_soon_threadsafe(sent.put_nowait, (False, value))
 
-        if hook.is_async:
-            return settle(await hook.call(request, handler), hook, below)
-        return settle(await run_beside(hook.call, request, handler), hook, below)
+    async def run() -> None:
+        try:
+            last: Any = await work(send)
+        except BaseException as error:  # a CancelledError of the run's own is told too, or the reader waits for ever
+            last = _Failure(error)
+        loop.call_soon_threadsafe(sent.put_nowait, (True, last))  # behind all that was sent
 
-    return layer
+    task = asyncio.ensure_future(run())
+    try:
+        while True:
+            done, value = await sent.get()
+            if isinstance(value, _Failure):
+                raise value.error
+            yield value
+            if done:
+                return
+    finally:
+        task.cancel()
 
 
-def settle(given: Any, hook: Hook, below: Commands) -> Answer:
-    """Return what a model wrapper gave as a response, and its command after those of the layers below.
+@dataclass
+class _Failure:
+    error: BaseException
 
-    Raises:
-        UpdateError: it gave something else.
+
+@dataclass(slots=True)
+class Ask:
+    """Want a request put to a model; the answer is its `Reply`."""
+
+    model: ChatModel
+    request: Request
+
+
+@dataclass(slots=True)
+class Act:
+    """Want something done; the answer is what it returns."""
+
+    run: Callable[[], Any]
+    arun: Callable[[], Awaitable[Any]]
+
+
+class Worker:
+    """Perform `Ask` and `Act`, all that a run without hooks wants.
+
+    Args:
+        token: gets each piece of a reply as it is written.
     """
-    if type(given) is ModelResponse:
-        response, command = given, None
-    elif isinstance(given, ChatMessage):
-        response, command = ModelResponse([given]), None
-    elif isinstance(given, ExtendedModelResponse):
-        response, command = given.model_response, given.command
-    else:
-        response, command = given, None
-    if not isinstance(response, ModelResponse):
-        raise UpdateError(f"{hook.label} returned {given!r}. Return a ModelResponse or an assistant ChatMessage.")
-    if not all(isinstance(message, ChatMessage) for message in response.result):
-        raise UpdateError(f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages.")
-    return response, [*below, (command, hook)] if command is not None else list(below)
+
+    def __init__(self, token: Token | None = None) -> None:
+        self.token = token
+
+    def perform(self, step: Ask | Act) -> Any:
+        """Do a step."""
+        return put(step, self.token) if isinstance(step, Ask) else step.run()
+
+    async def aperform(self, step: Ask | Act) -> Any:
+        """Do a step without blocking the event loop."""
+        return await aput(step, self.token) if isinstance(step, Ask) else await step.arun()
+
+
+def put(step: Ask, token: Token | None) -> Reply:
+    """Put a request to its model; with `token` the reply is streamed."""
+    if token is None:
+        return step.request.send(step.model)
+
+    def chunks() -> Iterator[Chunk]:
+        pieces = step.request.stream(step.model)
+        try:
+            for chunk in pieces:
+                token(chunk)
+                yield chunk
+        finally:
+            pieces.close()  # type: ignore[attr-defined] # every back end's stream is a generator
+
+    return last_reply(chunks())
+
+
+async def aput(step: Ask, token: Token | None) -> Reply:
+    """Put a request to its model without blocking the event loop."""
+    if token is None:
+        return await step.request.asend(step.model)
+    reply = None
+    async for chunk in step.request.astream(step.model):
+        token(chunk)
+        reply = chunk.reply or reply
+    return reply or last_reply(iter(()))

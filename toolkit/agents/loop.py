@@ -2,49 +2,51 @@
 
 It yields what is to be done and receives what came of it:
 
-    RunHook(hook, state)    -> what the hook returned
-    CallModel(request)      -> (ModelResponse, [(Command, Hook), …])
-    RunTools(calls)         -> one outcome a call, in the order of the calls
+    RunHook(hook, subject)   -> what the hook returned; its subject is the state, or the error for `on_error`
+    CallModel(request)       -> ModelResponse; commands of the wrappers are in `run.commands`
+    RunTools(calls)          -> one outcome a call, in the order of the calls
 
 Stages are named as jumps are: "model" is one turn, from the first before_model on; "tools" runs the calls of the
 last assistant message that have no result; "end" is the after_agent chain.
-Not here: doing it (`toolkit.agents.drivers`).
+Not here: doing it (`toolkit.agents.performer`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.agents.arms import AUTO
 from toolkit.agents.plan import Hook
+from toolkit.agents.repeats import same_call
 from toolkit.agents.requests import Command, ModelRequest
 from toolkit.agents.run import Run
-from toolkit.agents.tool_calls import error_message
+from toolkit.agents.tool_calls import Outcome, error_message
+from toolkit.agents.turns import AUTO
 from toolkit.agents.wording import say
-from toolkit.errors import LimitError, UpdateError
-from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
+from toolkit.errors import UpdateError
+from toolkit.messages import ChatMessage, ToolCall
+from toolkit.traces import Trace
 
 
 @dataclass(slots=True)
 class RunHook:
-    """Ask for one node hook to be run."""
+    """Want one hook run: of a node with the state, or an error hook with the error too."""
 
     hook: Hook
-    state: dict[str, Any]
+    subject: tuple[Any, ...]
 
 
 @dataclass(slots=True)
 class CallModel:
-    """Ask for a model call, through the wrappers."""
+    """Want a model called, through the wrappers."""
 
     request: ModelRequest
 
 
 @dataclass(slots=True)
 class RunTools:
-    """Ask for calls to be run, each through the wrappers."""
+    """Want calls run, each through the wrappers."""
 
     calls: list[ToolCall]
 
@@ -53,13 +55,36 @@ Step = RunHook | CallModel | RunTools
 Stage = Generator[Step, Any, str | None]
 
 
-def agent_loop(run: Run) -> Generator[Step, Any, None]:
-    """Yield the steps of a run, from the first before_agent to the last after_agent.
+def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trace]:
+    """Yield the steps of a run and return its finished trace; whatever fails is told to the error hooks and noted.
+
+    Args:
+        run: the run.
+        given: the input state.
 
     Raises:
         LimitError: a limit is used up.
         UpdateError: a hook, wrapper or tool returned something unusable.
     """
+    try:
+        run.state.start(given)
+        yield from _stages(run)
+    except GeneratorExit:  # dropped by its driver; no further step can be taken
+        raise
+    except BaseException as error:
+        for hook in run.chains.on_error:
+            try:
+                yield RunHook(hook, (error, run.state.view()))
+            except Exception as fault:  # of an error hook; it must not hide the error it was told of
+                run.trace.record("error", hook.label, error=f"{type(fault).__name__}: {fault}")
+        run.trace.fail(error, run.state.messages, run.state.output())
+        raise
+    run.trace.finish(run.state.messages, run.stop_reason, run.state.output())
+    return run.trace
+
+
+def _stages(run: Run) -> Generator[Step, Any, None]:
+    """Yield the steps from the first before_agent to the last after_agent."""
     stage = (yield from _chain(run, run.chains.before_agent)) or "model"
     while True:
         if stage == "model":
@@ -80,11 +105,11 @@ def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
         state = run.state.view()
         if hook.when is not None and not hook.when(state):
             continue
-        update = yield RunHook(hook, state)
+        update = yield RunHook(hook, (state,))
         if update is not None:
             jump = run.merge(update, hook.label, hook.targets)
             if jump is not None:
-                run.reason = "jump" if jump == "end" else run.reason
+                run.stop_reason = "jump" if jump == "end" else run.stop_reason
                 return jump
     return None
 
@@ -94,15 +119,16 @@ def _turn(run: Run) -> Stage:
     run.check_limits()
     if run.state.any_invalid:
         _answer_invalid(run)
-    run.reason = "done"
+    run.stop_reason = "done"
     run.offered = None
     run.state.values.pop("structured_response", None)
-    response, commands = yield CallModel(run.request())
-    jump = run.take(response, commands)
+    run.commands.clear()
+    response = yield CallModel(run.request())
+    jump = run.take(response)
     if jump is None and run.chains.after_model:
         jump = yield from _chain(run, run.chains.after_model)
     elif jump == "end":
-        run.reason = "jump"
+        run.stop_reason = "jump"
     return jump if jump is not None else _exit(run)
 
 
@@ -142,10 +168,10 @@ def _without_call(run: Run) -> str:
     return stage
 
 
-def _ask_again(run: Run, reason: str) -> str:
+def _ask_again(run: Run, stop_reason: str) -> str:
     """Go round again, but only so often in a row."""
-    if run.asked_again >= run.setup.limits.reasks:
-        run.reason = reason
+    if run.asked_again >= run.settings.max_reasks:
+        run.stop_reason = stop_reason
         return "end"
     run.asked_again += 1
     return "model"
@@ -229,7 +255,7 @@ def _tools(run: Run) -> Stage:
         calls = pending(run, turn, turn.tool_calls)
     if not calls:
         return "model"
-    once = _distinct(calls) if run.setup.dedupe else calls
+    once = _distinct(calls) if run.settings.dedupe else calls
     outcomes = yield RunTools(once)
     jump = None
     given = outcomes if len(once) == len(calls) else _for_all(calls, once, outcomes)
@@ -240,12 +266,12 @@ def _tools(run: Run) -> Stage:
             jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
         else:
             run.state.add([outcome])
-    if run.setup.limits.repeats is not None:
-        _check_repeats(run, once, outcomes, run.setup.limits.repeats)
+    if run.repeats is not None:
+        run.repeats.add(once, outcomes)
     if jump is not None:
         return jump
     if run.setup.plan.any_direct and _all_direct(run):
-        run.reason = "return_direct"
+        run.stop_reason = "return_direct"
         return "end"
     return "end" if run.extra and _gave_answer(run) else "model"
 
@@ -263,20 +289,16 @@ def _gave_answer(run: Run) -> bool:
 def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
     found: list[ToolCall] = []
     for call in calls:
-        if not any(_same(call, other) for other in found):
+        if not any(same_call(call, other) for other in found):
             found.append(call)
     return found
 
 
-def _same(one: ToolCall, other: ToolCall) -> bool:
-    return one.tool_name == other.tool_name and one.arguments == other.arguments
-
-
-def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Any]) -> list[Any]:
+def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Outcome]) -> list[Outcome]:
     """Return an outcome for each call; a call that was left out as a double gets the first one's result."""
-    found = []
+    found: list[Outcome] = []
     for call in calls:
-        place = next(n for n, other in enumerate(once) if _same(call, other))
+        place = next(n for n, other in enumerate(once) if same_call(call, other))
         outcome = outcomes[place]
         if once[place] is not call:
             result = outcome.tool_call_result if isinstance(outcome, ChatMessage) else None
@@ -302,54 +324,3 @@ def _ran(run: Run, turn: ChatMessage, call: ToolCall) -> str:
         if message.meta.get("ran") and any(result.origin.id == call.id for result in message.tool_call_results):
             return str(message.meta["ran"])
     return call.tool_name
-
-
-def _check_repeats(run: Run, calls: list[ToolCall], outcomes: list[Any], most: int) -> None:
-    """Stop a model that goes round: the same calls with the same results again and again, or two or three in turn."""
-    repeated, alone = run.repeated, calls[0].arguments if len(calls) == 1 else None
-    for place, (before, gave) in enumerate(run.recent):
-        # other arguments, the common case, are told at once
-        other = alone is not None and len(before) == 1 and before[0].arguments != alone
-        if other or not _same_turn(calls, outcomes, before, gave):
-            repeated[place] = 0
-            continue
-        repeated[place] += 1
-        if repeated[place] >= max(1, most - 1) * (place + 1):
-            raise LimitError(_round_and_round(run, calls, place + 1, most))
-    run.recent.appendleft((calls, outcomes))
-
-
-def _round_and_round(run: Run, calls: list[ToolCall], period: int, most: int) -> str:
-    names = ", ".join(call.tool_name for call in calls)
-    if period == 1:
-        return f"The model made the same call ({names}) with the same result {run.repeated[0] + 1} times in a row."
-    return f"The model goes round: the same {period} turns, at last {names}, with the same results {most} times."
-
-
-def _same_turn(calls: list[ToolCall], gave: list[Any], before: list[ToolCall], gave_before: list[Any]) -> bool:
-    """Tell whether two turns made the same calls, in whatever order, and got the same results."""
-    if len(calls) != len(before):
-        return False
-    left = [(call, _said(outcome)) for call, outcome in zip(before, gave_before, strict=True)]
-    for call, outcome in zip(calls, gave, strict=True):
-        said = _said(outcome)
-        place = next((n for n, (c, s) in enumerate(left) if _same(call, c) and _equal(said, s)), None)
-        if place is None:
-            return False
-        del left[place]
-    return True
-
-
-def _equal(one: Any, other: Any) -> bool:
-    try:
-        return one is other or bool(one == other)
-    except Exception:  # results may be anything, such as arrays, which have no one truth
-        return False
-
-
-def _said(outcome: Any) -> Any:
-    if type(outcome) is ChatMessage:
-        for part in outcome._content:
-            if type(part) is ToolCallResult:
-                return part.result
-    return outcome

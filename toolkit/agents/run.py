@@ -1,67 +1,42 @@
 """Hold one run while it goes: state, limits used, trace, what was offered in this turn.
 
-Not here: the order of things (`toolkit.agents.loop`), calling models and tools (`toolkit.agents.drivers`).
+Not here: the order of things (`toolkit.agents.loop`), calling models and tools (`toolkit.agents.performer`).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.agents import arms
 from toolkit.agents.plan import Chains, Hook, Plan
+from toolkit.agents.repeats import Repeats
 from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
 from toolkit.agents.tool_calls import ToolStage
+from toolkit.agents.turns import AUTO, Choice, assistant_message
+from toolkit.asking import Request, assemble, check_reply, read
 from toolkit.errors import LimitError, UpdateError
 from toolkit.messages import ChatMessage, ToolCall
-from toolkit.models.base import Reply
+from toolkit.models.base import ChatModel, Reply
+from toolkit.recipes import Recipe
 from toolkit.tools import Tool
-
-PERIODS = 3  # a loop of up to so many turns is noticed
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Hold where a run stops by itself; None is no limit.
-
-    Attributes:
-        model_calls: turns of the loop.
-        tokens: prompt and written tokens of all model calls.
-        seconds: wall time, looked at between steps.
-        repeats: identical turns (same calls in any order, same results) in a row, or as many rounds of two or three
-            turns.
-        reasks: turns in a row without a usable call that are answered with a reason and asked again.
-    """
-
-    model_calls: int | None = 25
-    tokens: int | None = None
-    seconds: float | None = None
-    repeats: int | None = 5
-    reasks: int = 2
 
 
 @dataclass(frozen=True)
 class Setup:
     """Hold what is the same in every run of an agent."""
 
+    recipe: Recipe
+    model: ChatModel
     plan: Plan
-    arms: arms.ArmSettings
-    limits: Limits
-    model: Any
-    name: str | None
-    system_message: ChatMessage | None
-    tool_choice: str | None
-    response_format: Any
-    response: ResponseTool | None
-    hidden_allowed: bool
-    parallel: bool
-    dedupe: bool
     stage: ToolStage
+    name: str | None = None
+    system_message: ChatMessage | None = None
+    response_format: Any = None
+    response: ResponseTool | None = None
 
 
 class Run:
@@ -72,6 +47,7 @@ class Run:
         "calls",
         "chains",
         "choice",
+        "commands",
         "extra",
         "hidden_allowed",
         "jumps",
@@ -79,35 +55,36 @@ class Run:
         "obeyed",
         "offered",
         "own",
-        "reason",
-        "recent",
-        "repeated",
+        "repeats",
         "runtime",
+        "settings",
         "setup",
         "state",
+        "stop_reason",
         "trace",
     )
 
     def __init__(self, setup: Setup, chains: Chains, runtime: Runtime) -> None:
         self.setup = setup
+        self.settings = setup.recipe.agent
         self.chains = chains
         self.runtime = runtime
         self.trace = runtime.trace
         self.state = RunState(setup.plan.fields)
-        self.hidden_allowed = setup.hidden_allowed
+        self.hidden_allowed = self.settings.hidden_tools == "allow"
+        self.repeats = Repeats(self.settings.max_repeats) if self.settings.max_repeats is not None else None
         self.offered: dict[str, Tool] | None = None  # None: no model was asked, so nothing was hidden
-        self.choice = arms.AUTO
+        self.choice = AUTO
         self.own: str | None = None  # the agent's own tool choice for this turn
         self.extra = (setup.response.tool,) if setup.response else ()
-        self.reason = "done"
+        self.stop_reason = "done"
         self.jumps = 0
         self.asked_again = 0
         self.calls: list[ToolCall] = []  # found pending at the end of a turn
         self.obeyed = False  # the agent's own "any" or NAME was obeyed once
-        self.repeated = [0] * PERIODS  # how often in a row a turn was as the one so many turns before
-        # the last turns' calls with their results, newest first
-        self.recent: deque[tuple[list[ToolCall], list[Any]]] = deque(maxlen=PERIODS)
-        self.last_turn: Any = None
+        # commands of model wrappers, inner first
+        self.commands: list[tuple[Command, Hook]] = []
+        self.last_turn: ChatMessage | None = None  # the turn whose calls were all refused
 
     # ------------------------------------------------------------------ state
     def merge(self, update: Any, who: str, targets: Sequence[str] | None = None) -> str | None:
@@ -146,7 +123,7 @@ class Run:
         self._check_time()
         self.trace.record("jump", who, to=target)
         self.jumps += 1
-        most = self.setup.limits.model_calls
+        most = self.settings.max_model_calls
         if most is not None and self.jumps > most:
             raise LimitError(f"The run jumped {self.jumps} times without an end, at last from {who} to {target!r}.")
 
@@ -156,19 +133,18 @@ class Run:
         Raises:
             LimitError: model calls, tokens or seconds are used up.
         """
-        limits, runtime = self.setup.limits, self.runtime
-        if limits.model_calls is not None and runtime.model_calls >= limits.model_calls:
-            raise LimitError(
-                f"All {limits.model_calls} model calls are used up. Raise max_model_calls if it needs more."
-            )
-        if limits.tokens is not None and runtime.tokens >= limits.tokens:
-            raise LimitError(f"{runtime.tokens} tokens are used; max_tokens is {limits.tokens}.")
-        if limits.seconds is not None:
+        settings, runtime = self.settings, self.runtime
+        most = settings.max_model_calls
+        if most is not None and runtime.model_calls >= most:
+            raise LimitError(f"All {most} model calls are used up. Raise max_model_calls if it needs more.")
+        if settings.max_run_tokens is not None and runtime.tokens >= settings.max_run_tokens:
+            raise LimitError(f"{runtime.tokens} tokens are used; max_run_tokens is {settings.max_run_tokens}.")
+        if settings.max_seconds is not None:
             self._check_time()
         runtime.model_calls += 1
 
     def _check_time(self) -> None:
-        most = self.setup.limits.seconds
+        most = self.settings.max_seconds
         if most is not None and self.runtime.seconds >= most:
             raise LimitError(f"{self.runtime.seconds:.1f} s are used; max_seconds is {most}.")
 
@@ -198,41 +174,52 @@ class Run:
 
     def _own_choice(self) -> str | None:
         """Return the agent's own tool choice for this turn; a call demanded once is not demanded for ever."""
-        choice = self.setup.tool_choice
-        return None if choice is not None and self.obeyed and choice not in ("none", "no-parallel") else choice
+        choice = self.setup.recipe.tool_choice
+        return None if choice == "auto" or (self.obeyed and choice != "none") else choice
 
-    def question(self, request: ModelRequest) -> arms.Question:
+    def question(self, asked: ModelRequest) -> Request:
         """Return what is sent for the innermost request, and note what it offers.
 
         Raises:
             UpdateError: it offers a tool that nobody could run.
         """
-        if type(request) is not ModelRequest:
-            raise UpdateError(f"A wrapper gave its handler {request!r}. Give it the request, or request.override(…).")
+        if type(asked) is not ModelRequest:
+            raise UpdateError(f"A wrapper gave its handler {asked!r}. Give it the request, or request.override(…).")
         setup = self.setup
-        if request.tools is not setup.plan.tools:
-            self._check_tools(request)
-        choice = arms.Choice.of(request.tool_choice)
+        if asked.tools is not setup.plan.tools:
+            self._check_tools(asked)
+        single = not setup.recipe.parallel
+        choice = Choice.of(asked.tool_choice, single)
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
-        self.choice = choice if request.tool_choice == self.own else arms.AUTO
-        extra = self._response_tool(request)
-        question = arms.ask(request, setup.arms, choice, (extra.tool,) if extra else ())
-        if question.offered is setup.plan.tools:
+        self.choice = choice if asked.tool_choice == self.own else Choice.of(None, single)
+        extra = self._response_tool(asked)
+        sent = self._sent(asked, choice, (extra.tool,) if extra else ())
+        if asked.tools is setup.plan.tools and not extra and choice.wanted != "none":
             self.offered = setup.plan.by_name
         else:
-            self.offered = {tool.name: tool for tool in question.offered if not extra or tool is not extra.tool}
+            self.offered = {tool.name: tool for tool in sent.offered if not extra or tool is not extra.tool}
+        # a wrapper still holds those of its request
+        prompt = self.state.copies.kept(sent.messages) if self.chains.wrap_model_call else sent.messages
         self.trace.record(
             "model_call",
-            model=getattr(request.model, "name", None) or str(request.model),
-            # a wrapper still holds those of its request
-            messages=self.state.copies.kept(question.messages) if self.chains.wrap_model_call else question.messages,
-            tools=tuple(self.offered) if not extra else tuple(tool.name for tool in question.offered),
-            tool_choice=request.tool_choice,
-            arm=setup.arms.arm,
-            schema=question.schema,
+            model=getattr(asked.model, "name", None) or str(asked.model),
+            messages=prompt,
+            tools=tuple(self.offered) if not extra else tuple(tool.name for tool in sent.offered),
+            tool_choice=asked.tool_choice,
+            arm=setup.recipe.arm,
+            schema=sent.schema,
             number=self.runtime.model_calls,
         )
-        return question
+        return sent
+
+    def _sent(self, asked: ModelRequest, choice: Choice, extra: tuple[Tool, ...]) -> Request:
+        """Put the request by the recipe; the tool of a wanted answer forces a call."""
+        shown = extra if choice.wanted == "none" else (*asked.tools, *extra) if extra else asked.tools
+        wanted = "any" if extra and choice.wanted in ("auto", "none") else choice.wanted
+        if not shown and wanted == "any":
+            wanted = "auto"
+        said = asked.messages if asked.system_message is None else (asked.system_message, *asked.messages)
+        return assemble(self.setup.recipe, said, shown, wanted, not choice.single, asked.model_settings)
 
     def _response_tool(self, request: ModelRequest) -> ResponseTool | None:
         if request.response_format is self.setup.response_format:
@@ -251,33 +238,32 @@ class Run:
                 "tools, or supply them in wrap_tool_call with request.override(tool=…)."
             )
 
-    def response(self, reply: Reply, question: arms.Question, request: ModelRequest) -> ModelResponse:
+    def response(self, reply: Reply, sent: Request, asked: ModelRequest) -> ModelResponse:
         """Return the response for a reply.
 
         Raises:
             ModelError: the server failed.
         """
         if self.runtime.estimates or reply.prompt_tokens or reply.completion_tokens:
-            self.runtime.count(reply, question.messages)
+            self.runtime.count(reply, sent.messages)
+        number = self.runtime.model_calls
         try:
-            # elsewhere ids stay as the server gave them: nothing tells the calls of a turn apart by them
-            apart = self.choice is not arms.AUTO or bool(self.extra or self.chains.after_model)
-            reading = arms.read(reply, question, self.setup.arms, len(request.messages), apart=apart)
+            check_reply(reply)
+            plan = self.setup.plan
+            found = read(self.setup.recipe, reply, plan.index if sent.offered is plan.tools else sent.offered)
         except Exception:
-            self.trace.record("model_reply", reply=reply, number=self.runtime.model_calls)
+            self.trace.record("model_reply", reply=reply, number=number)
             raise
-        message = arms.as_message(reading, self.setup.name, self.state.fresh_id())
-        self.trace.record(
-            "model_reply",
-            reply=reply,
-            extraction=reading.extraction,
-            calls=reading.calls,
-            number=self.runtime.model_calls,
+        # elsewhere ids stay as the server gave them: nothing tells the calls of a turn apart by them
+        apart = self.choice is not AUTO or bool(self.extra or self.chains.after_model)
+        message = assistant_message(
+            found, reply, len(asked.messages), name=self.setup.name, known=self.state.fresh_id(), apart=apart
         )
-        extra = self._response_tool(request)
-        return extra.read(message) if extra and reading.calls else ModelResponse([message])
+        self.trace.record("model_reply", reply=reply, extraction=found, read_from=found.read_from, number=number)
+        extra = self._response_tool(asked)
+        return extra.read(message) if extra and found.calls else ModelResponse([message])
 
-    def take(self, response: ModelResponse, commands: Sequence[tuple[Command, Hook]]) -> str | None:
+    def take(self, response: ModelResponse) -> str | None:
         """Merge a response and the commands that came with it, inner first; a later one wins a plain field."""
         said = response.result
         if len(said) == 1 and type(said[0]) is ChatMessage:  # the common case
@@ -287,7 +273,7 @@ class Run:
         if response.structured_response is not None:
             self.state.values["structured_response"] = response.structured_response
         jump = None
-        for command, hook in commands:
+        for command, hook in self.commands:
             jump = self.merge(command, hook.label) or jump
         return jump
 

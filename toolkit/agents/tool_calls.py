@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.agents.bridge import run_beside
+from toolkit.agents.layers import alayered, layered
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolCallRequest
 from toolkit.agents.state import StateField
@@ -159,9 +159,7 @@ class CallRunner:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler: Callable[[ToolCallRequest], Outcome] = base
-        for hook in reversed(self.hooks):
-            handler = _layer(hook, handler, call)
+        handler: Callable[[ToolCallRequest], Outcome] = layered(self.hooks, base, _check_of(call))
         try:
             return handler(self.run.tool_request(call))
         except Exception as error:
@@ -210,9 +208,7 @@ class CallRunner:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler: Callable[[ToolCallRequest], Awaitable[Outcome]] = base
-        for hook in reversed(self.hooks):
-            handler = _alayer(hook, handler, call)
+        handler: Callable[[ToolCallRequest], Awaitable[Outcome]] = alayered(self.hooks, base, _check_of(call))
         try:
             return await handler(self.run.tool_request(call))
         except Exception as error:
@@ -290,26 +286,8 @@ def _plain(call: ToolCall) -> ToolCall:
     return call if type(call) is ToolCall else ToolCall(call.tool_name, call.arguments, call.id)
 
 
-def _layer(
-    hook: Hook, inner: Callable[[ToolCallRequest], Outcome], call: ToolCall
-) -> Callable[[ToolCallRequest], Outcome]:
-    def layer(request: ToolCallRequest) -> Outcome:
-        if hook.when is not None and not hook.when(request.state):
-            return inner(request)
-        return checked(hook.call(request, inner), call, hook.label)
-
-    return layer
-
-
-def _alayer(hook: Hook, inner: Callable[[ToolCallRequest], Awaitable[Outcome]], call: ToolCall) -> Any:
-    async def layer(request: ToolCallRequest) -> Outcome:
-        if hook.when is not None and not hook.when(request.state):
-            return await inner(request)
-        if hook.is_async:
-            return checked(await hook.call(request, inner), call, hook.label)
-        return checked(await run_beside(hook.call, request, inner), call, hook.label)
-
-    return layer
+def _check_of(call: ToolCall) -> Callable[[Any, Hook], Outcome]:
+    return lambda given, hook: checked(given, call, hook.label)
 
 
 def checked(outcome: Any, call: ToolCall, who: str) -> Outcome:

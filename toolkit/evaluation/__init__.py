@@ -4,7 +4,7 @@
 `statistics` (intervals and tests) · `plots`.
 """
 
-from toolkit.asking import Asked, ask, prepare, read
+from toolkit.asking import Asked, ask, read, request
 from toolkit.evaluation.cases import Case, list_cases, load_cases
 from toolkit.evaluation.comparison import Comparison
 from toolkit.evaluation.results import Result, display_table, readable
@@ -26,8 +26,8 @@ __all__ = [
     "list_cases",
     "load_cases",
     "load_recipes",
-    "prepare",
     "read",
     "readable",
+    "request",
     "score",
 ]

@@ -62,7 +62,7 @@ class Coercion:
         result = {}
         for key, value in given.items():
             schema = properties.get(key)
-            if key in properties and not _surely_fits(value, schema):
+            if key in properties and not surely_fits(value, schema):
                 source = sources.get(key) if sources is not None else None
                 value = self.value(value, schema, f"/{key}", source)  # noqa: PLW2901
             result[key] = value
@@ -149,7 +149,7 @@ class Coercion:
         return _enumerated(schema)
 
 
-def _surely_fits(value: Any, schema: Any) -> bool:
+def surely_fits(value: Any, schema: Any) -> bool:
     """Tell at a glance whether a plain value has the declared type; False if that needs a closer look."""
     if type(schema) is not dict or "$ref" in schema:
         return False

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
+from toolkit.extraction.coerce import surely_fits
 from toolkit.extraction.drafts import Draft, Source
 from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.lenient_json import plain
+from toolkit.extraction.negatives import is_placeholder, is_schema
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
@@ -61,6 +63,8 @@ def extract(
         ConfigError: no such syntax, or something in `tools` is no tool.
     """
     index = tool_index(tools)
+    if not text and native_calls:  # nothing to walk through
+        return _read_by_server(native_calls, index, finish_reason)
     names = syntax_names(protocol)
     source = new_source(text or "", index, finish_reason)
     walk = Walk(source, names).run()
@@ -186,6 +190,19 @@ def _flag_repeats(calls: list[ExtractedCall]) -> list[ExtractedCall]:
     return result
 
 
+def _read_by_server(native_calls: Iterable[Any], index: ToolIndex, finish_reason: str | None) -> Extraction:
+    """Return what a reply without text holds: the calls that the server read."""
+    calls: list[ExtractedCall] = []
+    source = None
+    for call in native_calls:
+        if isinstance(call, ToolCall) and _stands(call, index):
+            calls.append(ExtractedCall(call.tool_name, call.arguments, call.id, syntax="native"))
+            continue
+        source = source or new_source("", index, finish_reason)
+        calls.append(_native(call, source))
+    return Extraction(tuple(_flag_repeats(calls) if len(calls) > 1 else calls), status=_status(calls, []))
+
+
 def _native(call: Any, source: Source) -> ExtractedCall:
     """Settle a call that the server read."""
     if isinstance(call, ToolCall):
@@ -201,6 +218,19 @@ def _native(call: Any, source: Source) -> ExtractedCall:
         return replace(outcome, id=identity)
     given = whole if isinstance(whole, dict) else {}
     return ExtractedCall(name, given, identity, syntax="native", notes=(outcome.reason,))
+
+
+def _stands(call: ToolCall, index: ToolIndex) -> bool:
+    """Tell at a glance whether a call of a declared tool needs no settling, as nearly always."""
+    tool = index.tools.get(call.tool_name)
+    given = call.arguments
+    if tool is None or type(given) is not dict or is_placeholder(given, tool) or is_schema(given, tool):
+        return False
+    schemas = tool.properties
+    for name, value in given.items():
+        if not surely_fits(value, schemas.get(name)) or (type(value) is str and not value.isascii()):
+            return False
+    return True
 
 
 def _status(calls: list[ExtractedCall], rejected: list[Rejected]) -> Status:

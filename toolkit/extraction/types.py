@@ -86,6 +86,15 @@ class Extraction:
         """Return the codes of all repairs, in order."""
         return tuple(code for call in self.calls for code in call.repairs)
 
+    @property
+    def read_from(self) -> Literal["", "native", "text", "both"]:
+        """Return where the calls were read: by the server (`native`), in the text, or in both; "" without calls."""
+        if not self.calls:
+            return ""
+        if self.calls[0].syntax != "native":
+            return "text"
+        return "both" if any(one.reason == "beside_native" for one in self.rejected) else "native"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the extraction as plain JSON data."""
         from dataclasses import asdict

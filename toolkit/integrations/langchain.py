@@ -18,16 +18,18 @@ import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.agents.airgap.reply import AirgapReply
-from toolkit.agents.airgap.rounds import Rounds, Run, Steps
-from toolkit.agents.airgap.stream import Shown
-from toolkit.agents.airgap.tools import with_tools
-from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results, warn_of_blocks
-from toolkit.agents.partial import telling
+from toolkit.agents import drivers
+from toolkit.agents.airgap.chat import history_of, streaming, with_tools
+from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
+from toolkit.agents.airgap.rounds import Rounds
+from toolkit.agents.drivers import Send, Worker
+from toolkit.agents.foreign import as_any_tools
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole
-from toolkit.models.base import Chunk, Reply
+from toolkit.models.base import ChatModel, Chunk, Reply
 from toolkit.prompting.protocols import load_protocol
+from toolkit.recipes import Recipe
+from toolkit.traces import Trace
 
 try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
@@ -39,6 +41,7 @@ except ImportError as missing:
         f"AirgapChatOpenAI needs LangChain ({missing}). Install it: pip install 'local-tool-calling[langchain]'"
     ) from None
 
+_NAME = "AirgapChatOpenAI"
 _CLASSES = {ChatRole.SYSTEM: SystemMessage, ChatRole.USER: HumanMessage, ChatRole.ASSISTANT: AIMessage}
 
 
@@ -60,23 +63,12 @@ class AirgapChatOpenAI(ChatOpenAI):
     # a field, since LangChain makes configured copies of fields alone
     bound_tools: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
 
-    _ready: tuple[Any, Rounds, Any] | None = PrivateAttr(default=None)
     _warned: set[str] = PrivateAttr(default_factory=set)  # shared by copies, so that each name is warned about once
 
     def model_post_init(self, context: Any, /) -> None:
-        """Load the protocol."""
+        """Check the protocol."""
         super().model_post_init(context)
-        self._prepared()
-
-    def _prepared(self) -> tuple[Rounds, Any]:
-        """Return the rounds and what runs their tools, made anew where a copy has other fields."""
-        key = (self.protocol, self.max_rounds, self.max_result_chars, self.bound_tools)
-        if self._ready is None or self._ready[0] != key:
-            rounds = Rounds(
-                load_protocol(self.protocol), max_rounds=self.max_rounds, max_result_chars=self.max_result_chars
-            )
-            self._ready = (key, *with_tools(rounds, self.bound_tools))
-        return self._ready[1:]
+        load_protocol(self.protocol)
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> AirgapChatOpenAI:
         """Return a copy that may call these tools, and no others.
@@ -106,87 +98,54 @@ class AirgapChatOpenAI(ChatOpenAI):
     def _generate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        steps, answer, options = self._steps(messages), None, self._keep(kwargs)
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                return _result(end.value)
-            if isinstance(step, Run):
-                answer = self._prepared()[1].invoke(step.call)
-            else:
-                with telling(steps):
-                    answer = _reply(super()._generate(_wire(step.messages), stop=stop, **options))
+        rounds, history = self._rounds(messages, stop, kwargs)
+        return _result(drivers.drive(rounds.steps(history, Trace(_NAME)), Worker()))
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        steps, answer, options = self._steps(messages), None, self._keep(kwargs)
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                return _result(end.value)
-            if isinstance(step, Run):
-                answer = await self._prepared()[1].ainvoke(step.call)
-            else:
-                with telling(steps):
-                    answer = _reply(await super()._agenerate(_wire(step.messages), stop=stop, **options))
+        rounds, history = self._rounds(messages, stop, kwargs)
+        return _result(await drivers.adrive(rounds.steps(history, Trace(_NAME)), Worker()))
 
     def _stream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        steps, answer, options = self._steps(messages), None, self._keep(kwargs)
-        shown = Shown(self._prepared()[0].protocol, self._prepared()[0].tools)
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                yield _last_chunk(end.value)
-                return
-            if isinstance(step, Run):
-                answer = self._prepared()[1].invoke(step.call)
-                continue
-            heard = _Heard(shown)
-            with telling(steps):
-                for piece in super()._stream(_wire(step.messages), stop=stop, **options):
-                    if chunk := heard.take(piece):
-                        if run_manager:
-                            run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                        yield chunk
-            answer, chunk = heard.close()
-            if chunk:
+        rounds, history = self._rounds(messages, stop, kwargs)
+        trace = Trace(_NAME)
+
+        def work(send: Send) -> AirgapChunk:
+            return AirgapChunk(reply=drivers.drive(rounds.steps(history, trace), streaming(rounds, trace, send)))
+
+        for piece in drivers.stream(work):
+            if chunk := _chunk(piece):
+                if run_manager and chunk.text:
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        steps, answer, options = self._steps(messages), None, self._keep(kwargs)
-        shown = Shown(self._prepared()[0].protocol, self._prepared()[0].tools)
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                yield _last_chunk(end.value)
-                return
-            if isinstance(step, Run):
-                answer = await self._prepared()[1].ainvoke(step.call)
-                continue
-            heard = _Heard(shown)
-            with telling(steps):
-                async for piece in super()._astream(_wire(step.messages), stop=stop, **options):
-                    if chunk := heard.take(piece):
-                        if run_manager:
-                            await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                        yield chunk
-            answer, chunk = heard.close()
-            if chunk:
+        rounds, history = self._rounds(messages, stop, kwargs)
+        trace = Trace(_NAME)
+
+        async def work(send: Send) -> AirgapChunk:
+            performer = streaming(rounds, trace, send)
+            return AirgapChunk(reply=await drivers.adrive(rounds.steps(history, trace), performer))
+
+        async for piece in drivers.astream(work):
+            if chunk := _chunk(piece):
+                if run_manager and chunk.text:
+                    await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
-    def _steps(self, messages: Sequence[BaseMessage]) -> Steps:
-        spoken = as_spoken(list(messages))
-        warn_of_blocks(spoken, self._warned, "AirgapChatOpenAI")
-        return self._prepared()[0].steps(link_results(as_chat_messages(spoken)))
+    def _rounds(
+        self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: Mapping[str, Any]
+    ) -> tuple[Rounds, list[ChatMessage]]:
+        """Return the rounds, asking this chat's own server, and the conversation."""
+        server = _Server(self, stop, self._keep(kwargs))
+        limits = {"max_rounds": self.max_rounds, "max_result_chars": self.max_result_chars}
+        rounds = Rounds(Recipe.of_model(server, self.protocol), server, **limits)  # type: ignore[arg-type]
+        return with_tools(rounds, self.bound_tools), history_of(list(messages), self._warned, _NAME)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the allowed options, and warn once about each other one."""
@@ -198,39 +157,75 @@ class AirgapChatOpenAI(ChatOpenAI):
         return {name: value for name, value in kwargs.items() if name in self.allowed_options}
 
 
-class _Heard:
-    """Gather one streamed reply and pass on what may be shown of it."""
+class _Server(ChatModel):
+    """Be the server behind a `ChatOpenAI`: its own requests, with this run's stop strings and options."""
 
-    def __init__(self, shown: Shown) -> None:
-        self.shown = shown
+    def __init__(self, chat: ChatOpenAI, stop: list[str] | None, options: dict[str, Any]) -> None:
+        self.name = f"openai/{chat.model_name}"
+        self.chat_openai, self.request = chat, {"stop": stop, **options}
+
+    def chat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
+        """Return the server's reply."""
+        return _reply(ChatOpenAI._generate(self.chat_openai, _wire(messages), **self.request))
+
+    async def achat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
+        """Return the server's reply without blocking the event loop."""
+        return _reply(await ChatOpenAI._agenerate(self.chat_openai, _wire(messages), **self.request))
+
+    def stream(self, messages: Any, **ignored: Any) -> Iterator[Chunk]:
+        """Yield the server's reply piece by piece."""
+        whole = _Gathered()
+        for piece in ChatOpenAI._stream(self.chat_openai, _wire(messages), **self.request):
+            yield Chunk(whole.add(piece))
+        yield Chunk(reply=whole.reply())
+
+    async def astream(self, messages: Any, **ignored: Any) -> AsyncIterator[Chunk]:
+        """Yield the server's reply piece by piece without blocking the event loop."""
+        whole = _Gathered()
+        async for piece in ChatOpenAI._astream(self.chat_openai, _wire(messages), **self.request):
+            yield Chunk(whole.add(piece))
+        yield Chunk(reply=whole.reply())
+
+    def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
+        """Refuse: a chat server continues no raw prompt."""
+        raise UserError("AirgapChatOpenAI continues no raw prompt. Use AirgapChat with a local model.")
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return back end and name."""
+        return {"backend": "langchain", "name": self.name}
+
+
+class _Gathered:
+    """Gather one streamed reply."""
+
+    def __init__(self) -> None:
         self.text, self.reason, self.tokens = "", "stop", {}  # type: tuple[str, str, dict[str, Any]]
 
-    def take(self, piece: ChatGenerationChunk) -> ChatGenerationChunk | None:
-        """Take a chunk of the server and return the chunk to show, if any."""
+    def add(self, piece: ChatGenerationChunk) -> str:
+        """Take a chunk of the server and return its words."""
         said = piece.message.content if isinstance(piece.message.content, str) else piece.text
         self.text += said
         self.reason = (piece.generation_info or {}).get("finish_reason") or self.reason
         self.tokens = dict(getattr(piece.message, "usage_metadata", None) or self.tokens)
-        return _chunk(self.shown.take(Chunk(said)))
+        return str(said)
 
-    def close(self) -> tuple[Reply, ChatGenerationChunk | None]:
-        """Return the whole reply and the chunk that was held back, if any."""
-        reply = Reply(
+    def reply(self) -> Reply:
+        """Return the whole reply."""
+        return Reply(
             self.text,
             finish_reason="length" if self.reason == "length" else "stop",
             prompt_tokens=self.tokens.get("input_tokens"),
             completion_tokens=self.tokens.get("output_tokens"),
         )
-        return reply, _chunk(self.shown.take(Chunk(reply=reply)))
 
 
-def _chunk(text: str) -> ChatGenerationChunk | None:
-    return ChatGenerationChunk(message=AIMessageChunk(content=text)) if text else None
-
-
-def _last_chunk(reply: AirgapReply) -> ChatGenerationChunk:
-    message = AIMessageChunk(content="", response_metadata=_metadata(reply), usage_metadata=_usage(reply))
-    return ChatGenerationChunk(message=message)
+def _chunk(piece: AirgapChunk) -> ChatGenerationChunk | None:
+    """Return what LangChain's callers get of a piece: words as they come, at the end the record of the run."""
+    if piece.reply is not None:
+        reply = piece.reply
+        message = AIMessageChunk(content="", response_metadata=_metadata(reply), usage_metadata=_usage(reply))
+        return ChatGenerationChunk(message=message)
+    return ChatGenerationChunk(message=AIMessageChunk(content=piece.text)) if piece.text else None
 
 
 def _wire(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
@@ -257,17 +252,19 @@ def _result(reply: AirgapReply) -> ChatResult:
 
 
 def _metadata(reply: AirgapReply) -> dict[str, Any]:
-    record = {key: value for key, value in reply.to_dict().items() if key in ("calls", "results", "stopped")}
+    record = {
+        "calls": [call.to_dict() for call in reply.calls],
+        "results": [result.to_dict() for result in reply.results],
+        "stop_reason": reply.stop_reason,
+    }
     names = {"model_name": reply.replies[-1].model} if reply.replies and reply.replies[-1].model else {}
     return {**names, "airgap": {**record, "raw_texts": list(reply.raw_texts)}}
 
 
 def _usage(reply: AirgapReply) -> Any:
     """Return the tokens of all requests together, or None where the server does not say."""
-    read, written = (
-        [getattr(one, key) for one in reply.replies if getattr(one, key) is not None]
-        for key in ("prompt_tokens", "completion_tokens")
-    )
-    if not read and not written:
+    read, written = reply.trace.prompt_tokens, reply.trace.completion_tokens
+    if read is None and written is None:
         return None
-    return {"input_tokens": sum(read), "output_tokens": sum(written), "total_tokens": sum(read) + sum(written)}
+    read, written = read or 0, written or 0
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}

@@ -1,7 +1,7 @@
 """Hold what a playground edits: a recipe, the protocol's files, and the case that is asked.
 
 A session has no widgets, so everything the playground does can be tested and scripted. It drives the same code as
-a batch run: `prepare`, `ask`, `score`.
+a batch run: `request`, `ask`, `score`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.asking import Asked, ask, prepare
+from toolkit.asking import Asked, ask, request
 from toolkit.errors import ConfigError, UserError
 from toolkit.evaluation.cases import Case, Cases
 from toolkit.evaluation.saving import file_name, writable_folder
@@ -96,7 +96,7 @@ class Session:
         Raises:
             ConfigError: a template fails.
         """
-        return prepare(self._current(), case.messages, case.tools)[0]
+        return list(request(self._current(), case.messages, case.tools).messages)
 
     def run(self, case: Case) -> Run:
         """Ask the model, give the verdict, and run the calls whose tools have functions.

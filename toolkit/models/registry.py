@@ -41,6 +41,20 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     return make(rest, defaults=Options.of(options), **{key: settings[key] for key in own if key in settings})
 
 
+def as_model(value: Any) -> ChatModel:
+    """Return a model, loaded by its name where one is given.
+
+    Raises:
+        ConfigError: it is neither.
+        ModelNotFoundError: the name is of no known form.
+    """
+    if isinstance(value, str):
+        return load_model(value)
+    if not isinstance(value, ChatModel):
+        raise ConfigError(f"{value!r} is no model. Give a ChatModel, or a name such as 'ollama/qwen3:4b'.")
+    return value
+
+
 def _unknown(name: str) -> str:
     from toolkit.models.weights import KNOWN
 

@@ -10,6 +10,7 @@ Not here: its file (`toolkit.traces.file`), how it looks in a notebook (`toolkit
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -123,6 +124,16 @@ class Trace:
             self.error = None  # a wrapper tried again, and this time it went well
         self._write("end", self._tail)
 
+    def fail(
+        self, error: BaseException, messages: Iterable[ChatMessage], state: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note what ended the run, and put the trace on the error as its `trace`."""
+        self.error = f"{type(error).__name__}: {error}"
+        self.record("error", error=self.error)
+        self.finish(messages, "error", state)
+        with contextlib.suppress(AttributeError):  # an exception class with slots
+            error.trace = self  # type: ignore[attr-defined]
+
     def _write(self, key: str, make: Callable[[Table], dict[str, Any]]) -> None:
         fault = self._file.add(key, make) if self._file is not None else None
         if fault is not None:
@@ -156,17 +167,19 @@ class Trace:
         return [call for message in self.messages for call in message.tool_calls]
 
     @property
-    def prompt_tokens(self) -> int:
-        """Return the prompt tokens of all model calls, as far as the server said."""
+    def prompt_tokens(self) -> int | None:
+        """Return the prompt tokens of all model calls, as far as the server said; None where it never did."""
         return self._tokens("prompt_tokens")
 
     @property
-    def completion_tokens(self) -> int:
-        """Return the tokens written in all model calls, as far as the server said."""
+    def completion_tokens(self) -> int | None:
+        """Return the tokens written in all model calls, as far as the server said; None where it never did."""
         return self._tokens("completion_tokens")
 
-    def _tokens(self, key: str) -> int:
-        return sum(_read(event.data.get("reply"), key) or 0 for event in self.of_kind("model_reply"))
+    def _tokens(self, key: str) -> int | None:
+        counts = [_read(event.data.get("reply"), key) for event in self.of_kind("model_reply")]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trace as plain JSON data; each message is stored once and referred to by number."""

@@ -3,45 +3,32 @@
 A run is: ask the model, read its calls, run them, put the results into delimited blocks, ask again; until a reply
 holds no call or the limit is reached. The history only grows, so a server's prefix cache is hit in every round.
 
-Not here: who asks the model and runs the tools (`toolkit.agents.airgap.chat`), how results are written down
-(`blocks`), what comes back (`reply`), the original's rules (`compat`).
+Not here: who does what it wants (`toolkit.agents.drivers`), how results are written down (`blocks`), what comes back
+(`reply`), the original's rules (`toolkit.agents.originals.airgap`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.agents.airgap import blocks
 from toolkit.agents.airgap.reply import AirgapReply
-from toolkit.agents.airgap.stream import THOUGHTS_ONLY
-from toolkit.agents.partial import keep_partial
-from toolkit.errors import ModelError, did_you_mean
-from toolkit.extraction.pipeline import extract
+from toolkit.agents.drivers import Act, Ask
+from toolkit.asking import check_reply, read, request
+from toolkit.errors import did_you_mean
+from toolkit.execution.invoker import ToolInvoker
 from toolkit.extraction.types import ExtractedCall, Extraction
-from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
-from toolkit.models.base import Reply
-from toolkit.prompting.protocols import Protocol
+from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.models.base import ChatModel, Reply
+from toolkit.recipes import Recipe
 from toolkit.tools import Tool
+from toolkit.traces import Trace
 
-
-@dataclass(frozen=True)
-class Ask:
-    """Want one request sent to the model; the answer is a Reply."""
-
-    messages: list[ChatMessage]
-
-
-@dataclass(frozen=True)
-class Run:
-    """Want one call run; the answer is a ToolCallResult."""
-
-    call: ToolCall
-
-
-Steps = Generator[Ask | Run, Any, AirgapReply]
+Steps = Generator[Ask | Act, Any, AirgapReply]
 
 
 @dataclass(frozen=True)
@@ -49,43 +36,61 @@ class Rounds:
     """Hold the settings of a run; `steps` is the run itself.
 
     Attributes:
-        protocol: how tools are shown and calls are read.
+        recipe: how requests are put and replies are read.
+        model: who is asked.
         tools: what may be called, under the names that the model is shown.
         registered: shown name -> the name the tool was given, where the two differ.
+        invoker: runs the tools; None without any.
         max_rounds: how often tools may be run before the model must answer.
         max_result_chars: longest result that is shown whole, in characters of JSON.
         ignore_fenced: whether calls in code fences are examples and are not run.
     """
 
-    protocol: Protocol
+    recipe: Recipe
+    model: ChatModel
     tools: tuple[Tool, ...] = ()
-    registered: dict[str, str] = field(default_factory=dict)
+    registered: Mapping[str, str] = field(default_factory=dict)
+    invoker: ToolInvoker | None = None
     max_rounds: int = 5
     max_result_chars: int = 4000
     ignore_fenced: bool = False
 
-    def steps(self, history: Sequence[ChatMessage]) -> Steps:
+    def steps(self, history: Sequence[ChatMessage], trace: Trace, options: Mapping[str, Any] | None = None) -> Steps:
         """Yield what is to be asked and run, receive the answers, and return the reply.
 
         Raises:
-            ModelError: a request failed; its attribute `partial` holds the run so far, as on anything thrown in here.
+            ModelError: a request failed; `error.trace` holds the run so far, as on anything thrown in here.
         """
-        run = _Progress(self, list(history))
+        run = _Progress(self, list(history), trace, options)
         try:
-            return (yield from self._rounds(run))
+            stop_reason = yield from self._rounds(run)
         except Exception as error:
-            keep_partial(error, lambda: run.reply("fault"))
+            trace.fail(error, run.history)
             raise
+        trace.finish(run.history, stop_reason)
+        return AirgapReply(trace)
 
-    def _rounds(self, run: _Progress) -> Steps:
+    def _rounds(self, run: _Progress) -> Generator[Ask | Act, Any, str]:
+        last, found = False, Extraction()
         for number in range(self.max_rounds + 1 if self.tools else 1):
             last = number == self.max_rounds
-            found = run.read((yield Ask(run.prompt(last))))
+            found = run.read((yield Ask(self.model, run.request(last))))
             if last or not self.tools or not run.goes_on(found):
                 break
             for call in found.calls:
-                run.keep(call, run.unknown(call) if call.unknown_tool else (yield Run(call.call)))
-        return run.reply("rounds" if self.tools and last and found.calls else "answered")
+                yield from self._answer(run, call)
+        return "rounds" if self.tools and last and found.calls else "done"
+
+    def _answer(self, run: _Progress, call: ExtractedCall) -> Generator[Act, Any, None]:
+        """Answer one call, by its tool if there is such a one."""
+        number, start = len(run.trace.events), time.perf_counter()
+        run.trace.record("tool_call", call=call.call, number=number)
+        if call.unknown_tool or self.invoker is None:
+            result = run.unknown(call)
+        else:
+            invoker, bare = self.invoker, call.call
+            result = yield Act(lambda: invoker.invoke(bare), lambda: invoker.ainvoke(bare))
+        run.keep(call, result, number, time.perf_counter() - start)
 
 
 @dataclass
@@ -94,37 +99,35 @@ class _Progress:
 
     rounds: Rounds
     history: list[ChatMessage]
-    calls: list[ToolCall] = field(default_factory=list)
-    results: list[ToolCallResult] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
-    extractions: list[Extraction] = field(default_factory=list)
-    prompts: list[tuple[ChatMessage, ...]] = field(default_factory=list)
+    trace: Trace
+    options: Mapping[str, Any] | None
+    number: int = 0
     repaired: bool = False
-    text: str = ""
 
-    def prompt(self, last: bool) -> list[ChatMessage]:
-        """Return the messages of the next request."""
-        shown = blocks.as_turns(self.history, self.rounds.protocol.markers, self.rounds.max_result_chars, last)
-        prompt = self.rounds.protocol.render(self.rounds.tools, shown)
-        self.prompts.append(tuple(prompt))
-        return prompt
+    def request(self, last: bool) -> Any:
+        """Return the next request."""
+        rounds = self.rounds
+        shown = blocks.as_turns(self.history, rounds.recipe.loaded_protocol.markers, rounds.max_result_chars, last)
+        sent = request(rounds.recipe, shown, rounds.tools, options=self.options)
+        self.number += 1
+        names = tuple(tool.name for tool in rounds.tools)
+        arm, model = rounds.recipe.arm, rounds.model.name
+        self.trace.record("model_call", model=model, messages=sent.messages, tools=names, arm=arm, number=self.number)
+        return sent
 
     def read(self, reply: Reply) -> Extraction:
         """Read a reply and put it into the history."""
-        self.replies.append(reply)
-        if reply.fault is not None:
-            raise ModelError(f"The model failed on request {len(self.replies)}: {reply.fault.message}", reply.fault)
-        tools, protocol = self.rounds.tools, self.rounds.protocol
-        if tools:
-            found = protocol.extract(reply.text, tools, reply.finish_reason, native_calls=reply.tool_calls)
-        else:
-            found = extract(reply.text, tools, THOUGHTS_ONLY)
+        try:
+            check_reply(reply)
+            found = read(self.rounds.recipe, reply, self.rounds.tools)
+        except Exception:
+            self.trace.record("model_reply", reply=reply, number=self.number)
+            raise
         found = blocks.without_fenced(found) if self.rounds.ignore_fenced else found
         found = blocks.without_quoted(found, self.history)
-        self.extractions.append(found)
-        self.text = protocol.answer(found.text).strip()
+        self.trace.record("model_reply", reply=reply, extraction=found, read_from=found.read_from, number=self.number)
         calls = [call.call for call in found.calls]
-        said = self.text or (None if calls else reply.text)
+        said = found.text.strip() or (None if calls else "")
         self.history.append(ChatMessage.from_assistant(said, tool_calls=calls))
         return found
 
@@ -145,27 +148,13 @@ class _Progress:
             f"There is no tool {call.tool_name!r}. {did_you_mean(call.tool_name, names)}", call.call, True
         )
 
-    def keep(self, call: ExtractedCall, result: ToolCallResult) -> None:
-        """Put one call and its result on record; the record has the registered name, the history the shown one."""
+    def keep(self, call: ExtractedCall, result: ToolCallResult, number: int, seconds: float) -> None:
+        """Put one call's result on record; the trace has the registered name, the history the shown one."""
         result = result if result.error else replace(result, result=_value(result.result))
         self.history.append(ChatMessage.from_tool(result.result, call.call, result.error))
         name = self.rounds.registered.get(call.tool_name, call.tool_name)
-        known = replace(call.call, tool_name=name)
-        self.calls.append(known)
-        self.results.append(replace(result, origin=known))
-
-    def reply(self, stopped: str) -> AirgapReply:
-        """Return the run as a value."""
-        return AirgapReply(
-            self.text,
-            tuple(self.calls),
-            tuple(self.results),
-            tuple(self.replies),
-            tuple(self.extractions),
-            tuple(self.prompts),
-            tuple(self.history),
-            stopped,
-        )
+        known = replace(result, origin=replace(call.call, tool_name=name))
+        self.trace.record("tool_result", result=known, number=number, seconds=seconds)
 
 
 def _value(text: Any) -> Any:

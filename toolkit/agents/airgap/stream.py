@@ -7,43 +7,37 @@ Not here: reading calls out of a growing text (`toolkit.extraction.stream`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.models.base import Chunk
-from toolkit.prompting.protocols import Protocol
-from toolkit.tools import Tool
-
-THOUGHTS_ONLY = "thought_end"  # a syntax that takes thoughts out and reads no calls: without tools nothing can be one
 
 
 class Shown:
-    """Pass on the words of a run, reply after reply, as they come; see `take`."""
+    """Pass on the words of a run, reply after reply, as they come; see `take`.
 
-    def __init__(self, protocol: Protocol, tools: Sequence[Tool]) -> None:
-        self.protocol, self.tools = protocol, tools
-        self._stream = self._reader()
+    Args:
+        reader: makes what reads one reply while it is written.
+    """
+
+    def __init__(self, reader: Callable[[], StreamExtractor]) -> None:
+        self._reader = reader
+        self._stream = reader()
         self._last = "\n"  # what was shown last; words of the next reply start on a line of their own
         self._starts = True
 
     def take(self, chunk: Chunk) -> str:
         """Take a chunk and return what may be shown now; the last chunk of a reply gives the rest of it."""
-        words = self._read(chunk)
-        if words:
-            words = ("\n" if self._starts and not self._last.endswith("\n") else "") + words
-            self._last, self._starts = words, False
-        if chunk.reply is not None:
-            self._stream, self._starts = self._reader(), True
-        return words
-
-    def _reader(self) -> StreamExtractor:
-        return StreamExtractor(self.tools, self.protocol if self.tools else THOUGHTS_ONLY)
-
-    def _read(self, chunk: Chunk) -> str:
         words = _words(self._stream.feed(chunk.text))
         if chunk.reply is not None:
             self._stream.close(chunk.reply.finish_reason)
             words += _words(self._stream.rest)
+            self._stream = self._reader()
+        if words:
+            words = ("\n" if self._starts and not self._last.endswith("\n") else "") + words
+            self._last, self._starts = words, False
+        if chunk.reply is not None:
+            self._starts = True
         return words
 
 

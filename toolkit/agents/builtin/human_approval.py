@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from toolkit.agents.bridge import without_stop
+from toolkit.agents.layers import no_stop
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.places import current
 from toolkit.agents.wording import say
@@ -115,7 +115,7 @@ class HumanApproval(AgentMiddleware):
 
     def _ask_locked(self, call: ToolCall) -> Any:
         with self._lock:
-            return without_stop(self.ask)(call)
+            return no_stop(self.ask)(call)
 
     def _asks(self, request: Any) -> bool:
         if request.tool is None:

@@ -1,27 +1,117 @@
 """How did the original AirgapChatOpenAI build its prompt, find calls and run them? Rule for rule, faults included.
 
-The rules are those of `naas-abi-core` (one prompt, one round, calls cut at the nearest brace). Nothing here is
-repaired: `AirgapChat(mode="compat")` exists so that old prompts can be compared with new ones.
+The rules are those of `naas-abi-core`: one prompt, one round, calls cut at the nearest brace; async and streaming
+callers get the bare model, without tools or prompt. `AirgapChat(mode="compat")` makes this class, so that old prompts
+can be compared with new ones. Nothing here is repaired.
 
-Not here: the repaired rules, which are the default (`toolkit.agents.airgap.chat`).
+Not here: the repaired rules (`toolkit.agents.airgap.chat`).
 """
 
 from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from toolkit.agents import drivers
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
-from toolkit.agents.foreign import Spoken, as_chat_messages
+from toolkit.agents.drivers import Ask, Worker
+from toolkit.agents.foreign import Spoken, as_chat_messages, as_spoken
+from toolkit.asking import Request
 from toolkit.messages import ChatMessage
-from toolkit.models.base import ChatModel, Chunk, Reply
+from toolkit.models.base import ChatModel, Chunk, Options, Reply
+from toolkit.models.registry import as_model
 from toolkit.tools import Tool
+from toolkit.traces import Trace
 
 KEPT_OPTIONS = ("temperature", "max_tokens", "stop")
+_KNOWN = ("max_tokens", *(item.name for item in fields(Options)))
 _CALL = re.compile(r"TOOL_CALL:\s*(\w+)\s*({.*?})", re.DOTALL)
+
+
+class OriginalAirgapChat:
+    """Chat as the original did.
+
+    Args:
+        model: a ChatModel, or a name that `load_model` reads.
+        temperature: 0 is greedy.
+        options: further options of the model.
+    """
+
+    mode = "compat"
+
+    def __init__(self, model: ChatModel | str, temperature: float = 0.0, **options: Any) -> None:
+        self.model: ChatModel = as_model(model)
+        self.tools: Sequence[Any] = []
+        self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
+        Options.of(self.options)
+        self._warned: set[str] = set()
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> OriginalAirgapChat:
+        """Replace the tools in place and return the same object."""
+        self.tools = tools  # no copy: what the caller adds to the list later is there too
+        return self
+
+    def bind(self, **kwargs: Any) -> OriginalAirgapChat | Bound:
+        """Return a `Bound` with the options whose names do not hold "tool"; nothing left gives the same object."""
+        kept = {name: value for name, value in kwargs.items() if "tool" not in name.casefold()}
+        return Bound(self, kept) if kept else self
+
+    def invoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
+        """Answer the last user text; the reply carries no calls and no results, as the original's does not."""
+        spoken = as_spoken(messages)
+        kept = {name: value for name, value in kwargs.items() if name in KEPT_OPTIONS}
+        options = self._options(stop, kept)
+        return drivers.drive(converse(spoken, self.tools, self.model, options), Worker())
+
+    async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
+        """Ask the model directly, without tools or prompt, and with every option that the model knows."""
+        steps = bare(as_spoken(messages), self.model, self._bare(as_spoken(messages), stop, kwargs))
+        return await drivers.adrive(steps, Worker())
+
+    def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
+        """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
+        spoken = as_spoken(messages)
+        for piece in self._bare(spoken, stop, kwargs).stream(self.model):
+            yield from _chunks(piece, spoken)
+
+    async def astream(
+        self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
+    ) -> AsyncIterator[AirgapChunk]:
+        """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
+        spoken = as_spoken(messages)
+        async for piece in self._bare(spoken, stop, kwargs).astream(self.model):
+            for chunk in _chunks(piece, spoken):
+                yield chunk
+
+    def prompt(self, messages: Any) -> list[ChatMessage]:
+        """Return exactly what the first request would send."""
+        return first_prompt(as_spoken(messages), self.tools)
+
+    def _bare(self, spoken: Sequence[Spoken], stop: Any, kwargs: Mapping[str, Any]) -> Request:
+        """Return the request round the prompt: the original cleans only the options of its own requests."""
+        taken = {name: value for name, value in kwargs.items() if name in _KNOWN or name == "tools"}
+        choice = kwargs.get("tool_choice")
+        taken |= {"tool_choice": choice} if isinstance(choice, str) else {}  # a ChatModel takes a name or a word
+        for name in kwargs.keys() - taken.keys() - self._warned:
+            self._warned.add(name)
+            warnings.warn(f"AirgapChat drops {name}={kwargs[name]!r}: no model takes it.", UserWarning, stacklevel=3)
+        tools, choice = taken.pop("tools", None), taken.pop("tool_choice", None)
+        said = tuple(as_chat_messages(spoken))
+        return Request(said, tools=tools, options=self._options(stop, taken), tool_choice=choice)
+
+    def _options(self, stop: Any, kept: Mapping[str, Any]) -> Options:
+        asked = {**self.options, **_renamed(kept)}
+        if stop is not None:
+            asked["stop"] = stop
+        return Options.of(asked, self.model.defaults)
+
+    def __repr__(self) -> str:
+        names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools or ()) or "no tools"
+        return f"AirgapChat({self.model.name!r}, mode='compat', {names})"
 
 
 def tool_list(tools: Sequence[Any]) -> str:
@@ -73,72 +163,84 @@ def _run(tool: Any, values: dict[str, Any]) -> Any:
     return tool.invoke(values) if hasattr(tool, "invoke") else str(tool(**values))
 
 
-def converse(spoken: Sequence[Spoken], tools: Sequence[Any]) -> Generator[list[ChatMessage], Reply, Reply]:
-    """Yield the messages of each request, receive its reply, and return the reply that the caller gets."""
-    reply = yield first_prompt(spoken, tools)
-    if not tools or not isinstance(reply.text, str):
-        return reply
-    results = run_calls(reply.text, tools)
-    if not results:
-        return reply
-    return (yield second_prompt(reply.text, results))
+Steps = Generator[Ask, Reply, AirgapReply]
 
 
-def drive(model: ChatModel, spoken: Sequence[Spoken], tools: Sequence[Any], options: Mapping[str, Any]) -> AirgapReply:
-    """Run the one or two requests; the answer carries no calls and no results, as the original's does not."""
-    steps = converse(spoken, tools)
-    prompts, replies, messages = [], [], next(steps)
-    while True:
-        prompts.append(tuple(messages))
-        replies.append(model.chat(messages, options=options))
-        try:
-            messages = steps.send(replies[-1])
-        except StopIteration as end:
-            return AirgapReply(end.value.text, replies=tuple(replies), prompts=tuple(prompts))
+def converse(spoken: Sequence[Spoken], tools: Sequence[Any], model: ChatModel, options: Options) -> Steps:
+    """Yield the one or two requests, receive their replies, and return what the caller gets."""
+    trace = Trace("AirgapChat")
+    reply = yield from _asked(trace, model, Request(tuple(first_prompt(spoken, tools)), options=options))
+    if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
+        second = Request(tuple(second_prompt(reply.text, results)), options=options)
+        reply = yield from _asked(trace, model, second)
+    trace.finish([ChatMessage.from_assistant(reply.text)], "done")
+    return AirgapReply(trace)
 
 
-def bare(reply: Reply, spoken: Sequence[Spoken]) -> AirgapReply:
-    """Return the reply to the untouched messages: what async callers of the original get."""
-    return AirgapReply(reply.text, replies=(reply,), prompts=(tuple(as_chat_messages(spoken)),))
+def bare(spoken: Sequence[Spoken], model: ChatModel, request: Request) -> Steps:
+    """Yield the request of the untouched messages and return its reply: what async callers of the original get."""
+    trace = Trace("AirgapChat")
+    reply = yield from _asked(trace, model, request)
+    trace.finish([ChatMessage.from_assistant(reply.text)], "done")
+    return AirgapReply(trace)
 
 
-def bare_chunk(chunk: Chunk, spoken: Sequence[Spoken]) -> AirgapChunk | None:
-    """Return a piece of the reply to the untouched messages, as streaming callers get it; None if it has no words."""
-    if chunk.reply is not None:
-        return AirgapChunk(reply=bare(chunk.reply, spoken))
-    return AirgapChunk(chunk.text) if chunk.text else None
+def _asked(trace: Trace, model: ChatModel, request: Request) -> Generator[Ask, Reply, Reply]:
+    """Put one request and note it; what fails leaves the run so far on the error."""
+    number = len(trace.events)
+    trace.record("model_call", model=model.name, messages=request.messages, number=number)
+    try:
+        reply = yield Ask(model, request)
+    except Exception as error:
+        trace.fail(error, [])
+        raise
+    trace.record("model_reply", reply=reply, number=number)
+    return reply
+
+
+def _chunks(piece: Chunk, spoken: Sequence[Spoken]) -> Iterator[AirgapChunk]:
+    """Yield what streaming callers get of a piece of the reply to the untouched messages."""
+    if piece.reply is not None:
+        trace = Trace("AirgapChat")
+        trace.record("model_call", messages=tuple(as_chat_messages(spoken)), number=0)
+        trace.record("model_reply", reply=piece.reply, number=0)
+        trace.finish([ChatMessage.from_assistant(piece.reply.text)], "done")
+        yield AirgapChunk(reply=AirgapReply(trace))
+    elif piece.text:
+        yield AirgapChunk(piece.text)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Carry options for a compat chat, as the original's `bind` gives a wrapper; each run adds them."""
+    """Carry options for an original chat, as the original's `bind` gives a wrapper; each run adds them."""
 
-    chat: Any
+    chat: OriginalAirgapChat
     kwargs: dict[str, Any]
 
     def bind(self, **kwargs: Any) -> Bound:
         """Return a wrapper with these options too; unlike the chat's own `bind` it drops no name that holds "tool"."""
         return Bound(self.chat, {**self.kwargs, **kwargs})
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> OriginalAirgapChat:
         """Give the chat these tools and return the chat itself: the original's wrapper loses its options here."""
         return self.chat.bind_tools(tools, **kwargs)
 
     def invoke(self, messages: Any, **kwargs: Any) -> AirgapReply:
         """Answer a conversation with the bound options."""
-        reply: AirgapReply = self.chat.invoke(messages, **{**self.kwargs, **kwargs})
-        return reply
+        return self.chat.invoke(messages, **{**self.kwargs, **kwargs})
 
     async def ainvoke(self, messages: Any, **kwargs: Any) -> AirgapReply:
         """Answer a conversation with the bound options, without tools or prompt."""
-        reply: AirgapReply = await self.chat.ainvoke(messages, **{**self.kwargs, **kwargs})
-        return reply
+        return await self.chat.ainvoke(messages, **{**self.kwargs, **kwargs})
 
     def stream(self, messages: Any, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Stream the reply with the bound options, without tools or prompt."""
-        yield from self.chat.stream(messages, **{**self.kwargs, **kwargs})
+        return self.chat.stream(messages, **{**self.kwargs, **kwargs})
 
-    async def astream(self, messages: Any, **kwargs: Any) -> AsyncIterator[AirgapChunk]:
+    def astream(self, messages: Any, **kwargs: Any) -> AsyncIterator[AirgapChunk]:
         """Stream the reply with the bound options, without tools or prompt, and without blocking the event loop."""
-        async for chunk in self.chat.astream(messages, **{**self.kwargs, **kwargs}):
-            yield chunk
+        return self.chat.astream(messages, **{**self.kwargs, **kwargs})
+
+
+def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}

@@ -14,17 +14,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from toolkit.errors import ConfigError, ToolError, ToolInvocationError, UserError
-from toolkit.execution.arguments import as_object
+from toolkit.asking import check_reply, read, request
+from toolkit.errors import ConfigError, ModelError, ToolError, ToolInvocationError, UserError
 from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.auth import as_credentials
 from toolkit.execution.openapi.service import OpenAPIService
 from toolkit.execution.openapi.spec import OpenAPISpec, Source
 from toolkit.execution.secrets import Secret
+from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
-from toolkit.models.base import ChatModel, Options, Reply
+from toolkit.models.base import ChatModel, Reply
+from toolkit.prompting.protocols import Arm
+from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
 
 _SPELLINGS = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}  # what OpenAI calls our options
@@ -71,7 +74,7 @@ class OpenAPITool:
         allowed_operations: Iterable[str] | None = None,
         *,
         protocol: Any = "hermes",
-        arm: Literal["native", "prompted", "constrained"] | None = None,
+        arm: Arm | None = None,
         **settings: Any,
     ) -> None:
         self.generator_api = generator_api
@@ -87,7 +90,7 @@ class OpenAPITool:
         self.service = None if spec is None else self._load(spec, self.credentials)
 
     @property
-    def arm(self) -> str:
+    def arm(self) -> Arm:
         """Return how calls are obtained; a server may be asked whether its model takes tools."""
         return self._arm or ("native" if self.model.supports_tools else "prompted")
 
@@ -117,10 +120,10 @@ class OpenAPITool:
         """
         said = _instruction(messages)
         service = self._service(spec, credentials)
-        request = self._request(service.tools(), fc_generator_kwargs or {})
+        recipe, tools = self._request(service.tools(), fc_generator_kwargs or {})
         meta: dict[str, Any] = {}
         try:
-            answer = self._answer(service, self._choose(said, request, meta), meta)
+            answer = self._answer(service, self._choose(said, recipe, tools, meta), meta)
         except ToolError as error:
             answer = {"error": str(error)}
         return {"service_response": [ChatMessage.from_user(to_text(answer, quote=True), meta)]}
@@ -149,43 +152,36 @@ class OpenAPITool:
         home = service.home if self.service is None else service.home & self.service.home
         return replace(service, credentials=self.credentials, home=home)
 
-    def _request(self, tools: list[Tool], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the model is asked with: tools, choice, options."""
+    def _request(self, tools: list[Tool], kwargs: Mapping[str, Any]) -> tuple[Recipe, list[Tool]]:
+        """Return how the model is asked, and which tools it is shown."""
         given = {_SPELLINGS.get(name, name): value for name, value in {**self.options, **kwargs}.items()}
         shown = as_tools(given.pop("tools")) if "tools" in given else tools
-        choice = given.pop("tool_choice", None)
-        Options.of(given)  # refuses unknown names before the model is asked
-        return {"tools": shown, "tool_choice": choice, "options": given}
+        arm = self.arm
+        demanded = "auto" if arm == "native" else "any" if shown else "none"
+        choice = given.pop("tool_choice", None) if arm == "native" else None
+        recipe = Recipe.of_model(
+            self.model, self.protocol, arm=arm, options=given, tool_choice=choice or demanded, parallel=False
+        )
+        return recipe, shown
 
-    def _choose(self, messages: list[ChatMessage], request: dict[str, Any], meta: dict[str, Any]) -> ToolCall:
+    def _choose(self, messages: list[ChatMessage], recipe: Recipe, tools: list[Tool], meta: dict[str, Any]) -> ToolCall:
         """Ask the model and return its first call.
 
         Raises:
             ToolInvocationError: the model failed, or called nothing.
         """
-        reply, calls, why = self._ask(messages, request)
-        meta |= {"model": self.model.name, "arm": self.arm, "reply": reply.text}
-        if not calls:
-            raise ToolInvocationError(why)
-        meta["calls_left_out"] = len(calls) - 1
-        first = calls[0]
-        return ToolCall(first.tool_name, as_object(first.arguments, first.tool_name), first.id)
-
-    def _ask(self, messages: list[ChatMessage], request: dict[str, Any]) -> tuple[Reply, list[ToolCall], str]:
-        from toolkit.prompting.protocols import load_protocol
-
-        tools, options = request["tools"], request["options"] or None
-        arm: Any = self.arm
-        if arm == "native":
-            choice = request["tool_choice"]
-            reply = self.model.chat(messages, tools=tools, options=options, tool_choice=choice)
-            return reply, *_read(reply, tools, "auto")
-        protocol = load_protocol(self.protocol)
-        choice = "any" if tools else "none"
-        prompt = protocol.render(tools, messages, choice, arm=arm, parallel=False)
-        schema = protocol.response_schema(tools, choice, parallel=False) if arm == "constrained" else None
-        reply = self.model.chat(prompt, schema=schema, options=options)
-        return reply, *_read(reply, tools, protocol)
+        sent = request(recipe, messages, tools)
+        reply = sent.send(self.model)
+        try:
+            check_reply(reply)
+        except ModelError as error:
+            raise ToolInvocationError(str(error)) from None
+        found = read(recipe, reply, sent.offered)
+        meta |= {"model": self.model.name, "arm": recipe.arm, "read_from": found.read_from, "reply": reply.text}
+        if not found.calls:
+            raise ToolInvocationError(_why_none(found, reply, tools))
+        meta["calls_left_out"] = len(found.calls) - 1
+        return found.calls[0].call
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tool as plain JSON data.
@@ -255,23 +251,16 @@ def _instruction(messages: Any) -> list[ChatMessage]:
     return said
 
 
-def _read(reply: Reply, tools: list[Tool], protocol: Any) -> tuple[list[ToolCall], str]:
-    """Return the calls of a reply, or why there are none."""
-    if reply.fault is not None:
-        return [], f"The model failed ({reply.fault.kind}): {reply.fault.message}"
-    if reply.tool_calls:
-        return list(reply.tool_calls), ""
-    from toolkit.extraction import extract
-
-    found = extract(reply.text, tools=tools, protocol=protocol, finish_reason=reply.finish_reason)
-    if found.calls:
-        return [call.call for call in found.calls], ""
-    known = ", ".join(tool.name for tool in tools)
-    for candidate in found.rejected:
-        if candidate.name and candidate.name not in known.split(", "):
-            return [], f"The model called {candidate.name!r}, which is not offered; nothing was sent. Known: {known}."
-        return [], f"The model's call cannot be used: {candidate.detail or candidate.reason}"
-    return [], f"The model called no operation; it said: {reply.text.strip()[:200]}"
+def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
+    """Say why a reply holds no call."""
+    known = [tool.name for tool in tools]
+    if found.rejected:
+        first = found.rejected[0]
+        if first.name and first.name not in known:
+            names = ", ".join(known)
+            return f"The model called {first.name!r}, which is not offered; nothing was sent. Known: {names}."
+        return f"The model's call cannot be used: {first.detail or first.reason}"
+    return f"The model called no operation; it said: {reply.text.strip()[:200]}"
 
 
 def _as_json(spec: Any) -> Any:
