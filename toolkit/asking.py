@@ -184,6 +184,21 @@ def assemble(
     return Request(tuple(prompt), offered, None, schema, settings)
 
 
+def prompt_request(
+    recipe: Recipe, prompt: str, offered: tuple[Tool, ...] = (), *, schema: dict[str, Any] | None = None, raw: bool
+) -> Request:
+    """Return what is sent for a prompt that is written already.
+
+    Args:
+        recipe: its options are sent.
+        prompt: the whole text.
+        offered: the tools that it shows.
+        schema: what decoding is held to.
+        raw: whether it is sent as it is, without the model's chat template.
+    """
+    return Request((ChatMessage.from_user(prompt),), offered, None, schema, recipe.settings, None, raw)
+
+
 def read(recipe: Recipe, reply: Reply, offered: Any = None) -> Extraction:
     """Read a reply the way a recipe says; works on stored replies, without any model.
 

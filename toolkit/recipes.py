@@ -100,7 +100,8 @@ class AgentSettings:
         for name in value:
             if name not in known:
                 raise ConfigError(f"Unknown agent setting {name!r}. {did_you_mean(str(name), known)}")
-        return cls(**{name: None if item == UNLIMITED else item for name, item in value.items()})
+        settings: dict[str, Any] = {name: None if item == UNLIMITED else item for name, item in value.items()}
+        return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that are not the default, as TOML can hold them."""
@@ -305,7 +306,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _middleware(value: Any) -> dict[str, Any]:
     """Read one entry of `middleware`; whether such a class exists is found when an agent is made of the recipe."""
-    entry = {"name": value} if isinstance(value, str) else value
+    entry: Any = {"name": value} if isinstance(value, str) else value
     fits = isinstance(entry, Mapping) and set(entry) <= {"name", "arguments"} and isinstance(entry.get("name"), str)
     if not fits or not isinstance(entry.get("arguments", {}), Mapping):
         raise ConfigError(f'{value!r} names no middleware. Write "NAME", or {{"name": "NAME", "arguments": {{…}}}}.')

@@ -145,6 +145,12 @@ def test_history_keeps_text_and_context_apart():
     assert made.turns == []
 
 
+def past(message, answer, context=None):
+    trace = tk.Trace()
+    trace.finish([tk.ChatMessage.from_assistant(answer)], "done")
+    return TwoModeTurn(message, trace, context=context)
+
+
 @pytest.mark.parametrize(
     ("contexts", "budget", "kept"),
     [
@@ -157,7 +163,7 @@ def test_history_keeps_text_and_context_apart():
     ids=["all", "last", "none", "over-budget", "far-over-budget"],
 )
 def test_which_contexts_are_shown(contexts, budget, kept):
-    turns = [TwoModeTurn("a", "b", context=["x" * 60]), TwoModeTurn("c", "d"), TwoModeTurn("e", "f", context=["y"])]
+    turns = [past("a", "b", ["x" * 60]), past("c", "d"), past("e", "f", ["y"])]
     assert [turn.context is not None for turn in shown_turns(turns, contexts, budget)] == kept
 
 
@@ -257,9 +263,9 @@ def test_a_repair_round_tells_the_reason():
     made = agent(['{"action": "fond", "action_input": {}}', FIND, "Here."], repairs=1)
     turn = made.respond("red")
     assert turn.tool
-    assert len(turn.tool_calls) == 2
+    assert len(turn.tool_requests) == 2
     assert "There is no action 'fond'" in prompts(made)[1]
-    assert len(agent(["Hi!", "Hello."], repairs=3).respond("hi").tool_calls) == 1
+    assert len(agent(["Hi!", "Hello."], repairs=3).respond("hi").tool_requests) == 1
 
 
 def test_the_gate_saves_a_request():
@@ -339,9 +345,9 @@ def test_own_templates_run_in_a_sandbox(tmp_path):
 
 def test_a_failing_chat_mode_is_an_error_with_the_turn_so_far():
     made = agent([FIND, tk.Reply(fault=tk.Fault("server", "gone"))])
-    with pytest.raises(tk.ModelError, match="chat mode: gone") as caught:
+    with pytest.raises(tk.ModelError, match="server: gone") as caught:
         made.respond("red")
-    assert caught.value.partial.context == ["red 1", "red 2", "red 3"]
+    assert caught.value.turn.context == ["red 1", "red 2", "red 3"]
     assert made.turns == []
 
 
@@ -373,7 +379,7 @@ def test_views_are_short_and_escaped():
     assert "<b>red" not in turn._repr_html_()
     assert len(repr(turn)) <= 100
     assert json.dumps(turn.to_dict())
-    assert repr(made) == "TwoModeAgent(find; mode='default', 1 turns)"
+    assert repr(made) == "TwoModeAgent(find; 1 turns)"
 
 
 # ------------------------------------------------------------------ the marketplace of the article
@@ -429,13 +435,13 @@ def test_whatever_a_model_raises_holds_the_turn_so_far(how, mode):
     agent = tk.TwoModeAgent(tk.ScriptedModel([wanted, ConnectionError("reset")]), [look], mode=mode)
     with pytest.raises(ConnectionError, match="reset") as caught:
         asyncio.run(agent.arespond("red?")) if how == "arespond" else agent.respond("red?")
-    assert caught.value.partial.context == ["red 1"]
-    assert [action.name for action in caught.value.partial.actions] == ["look"]
+    assert caught.value.turn.context == ["red 1"]
+    assert [action.name for action in caught.value.turn.actions] == ["look"]
     assert agent.turns == []
 
 
 def test_a_long_history_is_fitted_in_linear_time():
-    turns = [TwoModeTurn("q" * 20, "a" * 20, context=["x" * 50]) for _ in range(4000)]
+    turns = [past("q" * 20, "a" * 20, ["x" * 50]) for _ in range(4000)]
     start = time.perf_counter()
     shown = shown_turns(turns, "all", 2000)
     assert time.perf_counter() - start < 2

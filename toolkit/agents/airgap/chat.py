@@ -48,6 +48,7 @@ class AirgapChat:
         temperature: 0 is greedy.
         mode: "default", or "compat" for the original, rule for rule: one prompt, one round, shared tools.
         protocol: how tools are shown and calls are read; a name in `prompts/`, a folder or a Protocol.
+        recipe: how requests are put and replies are read, in place of temperature, protocol and options.
         max_rounds: how often tools may be run before the model must answer.
         max_result_chars: longest result that is shown to the model whole.
         ignore_fenced: take calls in code fences for examples; small models put real ones there too, so off by default.
@@ -75,6 +76,7 @@ class AirgapChat:
         mode: Mode = "default",
         *,
         protocol: str | Protocol = "airgap",
+        recipe: Recipe | None = None,
         max_rounds: int = 5,
         max_result_chars: int = 4000,
         ignore_fenced: bool = False,
@@ -87,8 +89,8 @@ class AirgapChat:
             raise ConfigError(f"max_rounds ({max_rounds!r}) and max_result_chars ({max_result_chars!r}) start at 1.")
         self.model: ChatModel = as_model(model)
         self.tools: Sequence[Tool] = []
-        self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
-        recipe = Recipe.of_model(self.model, protocol, options=self.options)
+        self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)} if recipe is None else {}
+        recipe = recipe or Recipe.of_model(self.model, protocol, options=self.options)
         limits = {"max_rounds": max_rounds, "max_result_chars": max_result_chars, "ignore_fenced": ignore_fenced}
         self._rounds = Rounds(recipe, self.model, **limits)  # type: ignore[arg-type] # two numbers and a flag
         self._allowed = frozenset(allowed)

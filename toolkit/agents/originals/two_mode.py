@@ -1,24 +1,31 @@
 """How did the published two-mode agent work? Step for step: one greedy cut, one silent `except`, one shared history.
 
-Nothing here is repaired: `TwoModeAgent(mode="faithful")` exists so that the published rule can be compared with others.
+`TwoModeAgent(mode="faithful")` makes this class, so that the published rule can be compared with others. Nothing here
+is repaired.
 
 But: the original printed the tool reply and the exception; here both stand in the record of the turn.
-Not here: the repaired rules, which are the default (`toolkit.agents.two_mode.agent`).
+Not here: the repaired rules (`toolkit.agents.two_mode.agent`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.agents.partial import keep_partial
-from toolkit.agents.two_mode.actions import AnyAction, Runner
-from toolkit.agents.two_mode.steps import Complete, Dispatch, Steps
-from toolkit.agents.two_mode.turn import ActionRun, ModeCall, TwoModeTurn
+from toolkit.agents import drivers
+from toolkit.agents.drivers import Act, Ask, Worker
+from toolkit.agents.two_mode.actions import AnyAction, Runner, as_actions
+from toolkit.agents.two_mode.prompts import load_text
+from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, TwoModeTurn
+from toolkit.asking import Request
 from toolkit.errors import ModelError, ToolInvocationError
-from toolkit.models.base import Reply
+from toolkit.messages import ChatMessage
+from toolkit.models.base import ChatModel, Options, Reply
+from toolkit.models.function import as_writer
+from toolkit.traces import Trace
 
 STOP = ("User:",)
 MAX_TOKENS = 800
@@ -42,6 +49,134 @@ class Conversation:
         self.conversation_history.append(label + text)
 
 
+class OriginalTwoModeAgent:
+    """Talk and act as the published agent did; both prompts are sent as they are.
+
+    Args:
+        model: a ChatModel, a name that `load_model` reads, or a function of (prompt, stop, max_tokens) that gives text.
+        actions: Actions, Tools, typed functions, or LangChain tools.
+        tool_prompt: `str.format` template of tool mode, as text or file, with numbered slots: history, user.
+        chat_prompt: template of chat mode: history, user, context.
+        chat_model: another model, or function, for chat mode.
+        dispatch: carries out what tool mode wrote: a function of the parsed value.
+        options: further options of each request.
+
+    Raises:
+        ConfigError: an unknown option, something that is no action, or a template that cannot be read.
+    """
+
+    mode = "faithful"
+
+    def __init__(
+        self,
+        model: Any,
+        actions: Any = (),
+        tool_prompt: Any = None,
+        chat_prompt: Any = None,
+        *,
+        chat_model: Any = None,
+        dispatch: Callable[[Any], Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model = as_writer(model)
+        self.chat_model = self.model if chat_model is None else as_writer(chat_model)
+        self.actions = as_actions(actions)
+        self.tool_prompt = load_text(tool_prompt, "faithful_tool.txt")
+        self.chat_prompt = load_text(chat_prompt, "faithful_chat.txt")
+        self.dispatch = dispatch or dispatcher_of(self.actions)
+        self.options = {**(options or {}), "stop": STOP, "num_predict": MAX_TOKENS}
+        Options.of(self.options)
+        self.turns: list[TwoModeTurn] = []
+        self.history = Conversation()
+
+    def respond(self, message: str) -> TwoModeTurn:
+        """Answer one message.
+
+        Raises:
+            ModelError: the model failed; `trace` and `turn` on it hold the turn so far.
+        """
+        turn = drivers.drive(self.steps(message), Worker())
+        self.turns.append(turn)
+        return turn
+
+    async def arespond(self, message: str) -> TwoModeTurn:
+        """Answer one message without blocking the event loop."""
+        turn = await drivers.adrive(self.steps(message), Worker())
+        self.turns.append(turn)
+        return turn
+
+    def reset(self) -> None:
+        """Forget the conversation."""
+        self.turns.clear()
+        self.history.conversation_history.clear()
+
+    def steps(self, message: str) -> Generator[Ask | Act, Any, TwoModeTurn]:
+        """Yield the steps of one turn and return its record."""
+        said = [ChatMessage.from_user(message)]
+        turn = TwoModeTurn(message, Trace("TwoModeAgent"))
+        trace, history, user = turn.trace, self.history, "User: " + message
+        try:
+            asked = self.tool_prompt.source.format("\n".join(history.conversation_history), user)
+            tool_said = yield from self._ask(TOOL, self.model, asked, trace)
+            value, context, error = yield from self._dispatched(tool_said)
+            needed = error is None
+            before = "\n".join(history.conversation_history)
+            prompt = self.chat_prompt.source.format(before, user, str(context) if needed else NO_CONTEXT)
+            history.add_message("User: ", f"{context}\n\n{user}" if needed else message)
+            turn = turn.replace(
+                tool=needed,
+                context=context if needed else None,
+                reason=None if needed else type(error).__name__,
+                detail="" if needed else str(error),
+                actions=_record(value, context, error),
+            )
+            answer = yield from self._ask(CHAT, self.chat_model, prompt, trace)
+        except Exception as failure:
+            trace.fail(failure, said)
+            with contextlib.suppress(AttributeError):  # an exception class with slots
+                failure.turn = turn  # type: ignore[attr-defined]
+            raise
+        history.add_message("Assistant: ", answer)
+        trace.finish([*said, ChatMessage.from_assistant(answer)], "done")
+        return turn
+
+    def _ask(self, mode: str, model: ChatModel, prompt: str, trace: Trace) -> Generator[Ask, Reply, str]:
+        """Put one request, note it and return what the model wrote."""
+        options = Options.of(self.options, model.defaults)
+        request = Request((ChatMessage.from_user(prompt),), options=options, raw=True)
+        number = len(trace.events)
+        trace.record("model_call", mode, model=model.name, messages=request.messages, number=number)
+        reply = yield Ask(model, request)
+        trace.record("model_reply", mode, reply=reply, number=number)
+        if reply.fault is not None:  # a server that failed is not swallowed, as it was not by the original
+            raise ModelError(f"The model failed: {reply.fault.message}", reply.fault)
+        return reply.text
+
+    def _dispatched(self, said: str) -> Generator[Act, Any, tuple[Any, Any, Exception | None]]:
+        """Return the value in what tool mode wrote, what its dispatch gave, and what went wrong."""
+        try:
+            value = cut_json(said)
+        except Exception as problem:  # the original swallows all of them
+            return None, None, problem
+
+        def dispatch() -> tuple[Any, Exception | None]:
+            try:
+                return self.dispatch(value), None
+            except Exception as error:
+                return None, error
+
+        async def adispatch() -> tuple[Any, Exception | None]:
+            import asyncio
+
+            return await asyncio.to_thread(dispatch)
+
+        context, error = yield Act(dispatch, adispatch)
+        return value, context, error
+
+    def __repr__(self) -> str:
+        return f"TwoModeAgent({', '.join(self.actions) or 'no actions'}; mode='faithful', {len(self.turns)} turns)"
+
+
 def cut_json(reply: str) -> Any:
     """Read what stands between the first and the last brace, newlines deleted first.
 
@@ -52,49 +187,6 @@ def cut_json(reply: str) -> Any:
     first = text.index("{")
     last = len(text) - text[::-1].index("}")
     return json.loads(text[first:last])
-
-
-def converse(message: str, tool_prompt: str, chat_prompt: str, history: Conversation) -> Steps:
-    """Yield what is to be completed and dispatched, receive the answers, and return the record of the turn."""
-    user = "User: " + message
-    asked = tool_prompt.format("\n".join(history.conversation_history), user)
-    tool_reply: Reply = yield Complete("tool", asked, STOP, MAX_TOKENS)
-    tool_said, context, error = _said(tool_reply), None, None
-    try:
-        value = cut_json(tool_said)
-    except Exception as problem:  # the original swallows all of them
-        value, error = None, problem
-    else:
-        context, error = yield Dispatch(value)
-    needed = error is None
-    before = "\n".join(history.conversation_history)
-    prompt = chat_prompt.format(before, user, str(context) if needed else NO_CONTEXT)
-    history.add_message("User: ", f"{context}\n\n{user}" if needed else message)
-    turn = TwoModeTurn(
-        message,
-        "",
-        tool=needed,
-        context=context if needed else None,
-        reason=None if needed else type(error).__name__,
-        detail="" if needed else str(error),
-        actions=_record(value, context, error),
-        tool_calls=(ModeCall(asked, tool_reply),),
-    )
-    try:
-        chat_reply: Reply = yield Complete("chat", prompt, STOP, MAX_TOKENS)
-        answer = _said(chat_reply)
-    except Exception as failure:
-        keep_partial(failure, lambda: turn)
-        raise
-    history.add_message("Assistant: ", answer)
-    return turn.replace(text=answer, chat_call=ModeCall(prompt, chat_reply))
-
-
-def _said(reply: Reply) -> str:
-    """Return what the model wrote; a server that failed is not swallowed, as it was not by the original."""
-    if reply.fault is not None:
-        raise ModelError(f"The model failed: {reply.fault.message}", reply.fault)
-    return reply.text
 
 
 def _record(value: Any, context: Any, error: Exception | None) -> tuple[ActionRun, ...]:

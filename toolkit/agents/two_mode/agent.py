@@ -5,30 +5,36 @@
     turn.text, turn.actions, turn.context, turn.reason
 
 Each message is first put to the model in tool mode, which answers with JSON; the data of the action then become
-the context of chat mode. The default repairs what the published rule gets wrong; `mode="faithful"` keeps it.
+the context of chat mode. It repairs what the published rule gets wrong; `mode="faithful"` makes the original instead.
 
-Not here: reading the JSON (`reading`), the actions (`actions`), the history (`history`),
-the published rule (`faithful`).
+Not here: reading the JSON (`reading`), the actions (`actions`), the history (`history`), the published rule
+(`toolkit.agents.originals.two_mode`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolkit.agents.foreign import as_model
-from toolkit.agents.originals import two_mode as faithful
-from toolkit.agents.partial import keep_partial
+from toolkit.agents import drivers
+from toolkit.agents.drivers import Act, Ask, Worker
+from toolkit.agents.originals.two_mode import MAX_TOKENS, OriginalTwoModeAgent
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
 from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
-from toolkit.agents.two_mode.prompts import load_examples, load_template, load_text
-from toolkit.agents.two_mode.reading import Wanted, read_actions
-from toolkit.agents.two_mode.steps import Act, Complete, Driver, Steps, Writer
-from toolkit.agents.two_mode.turn import ActionRun, ModeCall, TwoModeTurn
-from toolkit.errors import ConfigError, ModelError, did_you_mean
-from toolkit.models.base import Options, Reply, cut_at_stop
+from toolkit.agents.two_mode.prompts import load_examples, load_template
+from toolkit.agents.two_mode.reading import Wanted, read_actions, reading_protocol
+from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, TwoModeTurn
+from toolkit.asking import check_reply, prompt_request
+from toolkit.errors import ModelError, check_word
+from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
+from toolkit.models.base import Reply, cut_at_stop
+from toolkit.models.function import as_writer
 from toolkit.prompting import templates
+from toolkit.recipes import Recipe
+from toolkit.traces import Trace
 
 Mode = Literal["default", "faithful"]
 Raw = Literal["tool", "both", "neither"]
@@ -46,7 +52,7 @@ class TwoModeAgent:
         actions: Actions, Tools, typed functions, or LangChain tools; afterwards a dict by name.
         tool_prompt: jinja template of tool mode, as text or file; sees about, actions, examples, turns, user, problem.
         chat_prompt: jinja template of chat mode, as text or file; sees about, turns, user, context, rows, problem.
-        mode: "default", or "faithful" for the published rule, with `str.format` templates.
+        mode: "default", or "faithful" for the original, rule for rule, with `str.format` templates.
         chat_model: another model, or function, for chat mode.
         about: what the agent is and knows; stands first in both prompts.
         examples: few-shot turns with user, action and action_input; None for the bundled ones where they fit.
@@ -57,15 +63,15 @@ class TwoModeAgent:
         context_in_history: whose data the prompts show: of "all" turns, of the "last" with data, of "none".
         history_tokens: most tokens of history, by estimate; oldest data go first.
         max_context_chars: longest context that is shown whole.
-        max_tokens: most tokens of one reply.
+        num_predict: most tokens of one reply.
         stop: strings at which a reply is cut, whether or not the server did.
         raw: which prompts are sent as they are: of "tool" mode, of "both" or of "neither"; the others are one user
-            message in the model's own chat template. The faithful mode is raw in both.
-        dispatch: carries out every action: in the default mode a function of (action, action_input), in faithful mode
-            of the parsed value.
+            message in the model's own chat template.
+        dispatch: carries out every action: a function of (action, action_input).
         options: further options of each request, such as `{"temperature": 0.7}`.
+        recipe: how tool mode's requests are put and its replies are read, in place of `constrained` and `options`;
+            the prompt stays `tool_prompt`.
         turns: the record of each turn so far.
-        history: the lines of the faithful mode; the default keeps `turns` alone.
 
     Raises:
         ConfigError: an unknown mode or option, something that is no action, or a template that cannot be read.
@@ -86,99 +92,119 @@ class TwoModeAgent:
     context_in_history: Contexts = field(default="all", kw_only=True)
     history_tokens: int = field(default=2000, kw_only=True)
     max_context_chars: int = field(default=4000, kw_only=True)
-    max_tokens: int = field(default=faithful.MAX_TOKENS, kw_only=True)
+    num_predict: int = field(default=MAX_TOKENS, kw_only=True)
     stop: tuple[str, ...] = field(default=STOP, kw_only=True)
     raw: Raw = field(default="tool", kw_only=True)
     dispatch: Callable[..., Any] | None = field(default=None, kw_only=True)
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    recipe: Recipe | None = field(default=None, kw_only=True)
     turns: list[TwoModeTurn] = field(default_factory=list, init=False)
-    history: faithful.Conversation = field(default_factory=faithful.Conversation, init=False)
+    recipes: dict[str, Recipe] = field(default_factory=dict, init=False)
+
+    def __new__(cls, *given: Any, mode: Mode = "default", **more: Any) -> Any:
+        """Make the original where `mode` asks for it."""
+        check_word("mode of TwoModeAgent", mode, ("default", "faithful"))
+        return OriginalTwoModeAgent(*given, **more) if mode == "faithful" else super().__new__(cls)
 
     def __post_init__(self) -> None:
-        _check_word("mode", self.mode, ("default", "faithful"))
-        _check_word("raw", self.raw, ("tool", "both", "neither"))
-        _check_word("context_in_history", self.context_in_history, CONTEXTS)
-        Options.of(self.options)
+        check_word("raw of TwoModeAgent", self.raw, ("tool", "both", "neither"))
+        check_word("context_in_history of TwoModeAgent", self.context_in_history, CONTEXTS)
         self.stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         self.actions = as_actions(self.actions)
-        load, names = load_template, ("tool.jinja", "chat.jinja")
-        if self.mode == "faithful":
-            load, names = load_text, ("faithful_tool.txt", "faithful_chat.txt")
-        self.tool_prompt = load(self.tool_prompt, names[0])
-        self.chat_prompt = load(self.chat_prompt, names[1])
+        self.tool_prompt = load_template(self.tool_prompt, "tool.jinja")
+        self.chat_prompt = load_template(self.chat_prompt, "chat.jinja")
         self.examples = load_examples(self.examples, self.actions)
-        self._driver = self._make_driver()
-
-    def _make_driver(self) -> Driver:
-        raw = "both" if self.mode == "faithful" else self.raw
-        self.model = as_model(self.model)
-        self.chat_model = self.model if self.chat_model is None else as_model(self.chat_model)
-        writers: dict[Any, Writer] = {
-            "tool": Writer(self.model, raw != "neither", self.options),
-            "chat": Writer(self.chat_model, raw == "both", self.options),
+        self.model = as_writer(self.model)
+        self.chat_model = self.model if self.chat_model is None else as_writer(self.chat_model)
+        options = {**self.options, "stop": self.stop, "num_predict": self.num_predict}
+        arm: Any = "constrained" if self.constrained else "prompted"
+        self.recipes = {
+            TOOL: self.recipe or Recipe.of_model(self.model, reading_protocol(), arm=arm, options=options),
+            CHAT: Recipe.of_model(self.chat_model, options=options),
         }
-        if self.mode == "faithful":
-            return Driver(writers, dispatcher=self.dispatch or faithful.dispatcher_of(self.actions))
-        return Driver(writers, runner=Runner(self.actions, self.dispatch))
+        self._runner = Runner(self.actions, self.dispatch)
 
     def respond(self, message: str) -> TwoModeTurn:
         """Answer one message; the turn's `text` is the answer, the rest says how it came about.
 
         Raises:
-            ModelError: the model failed in chat mode; `partial` on it, as on whatever the model raises, holds the turn
-                so far.
+            ModelError: the model failed in chat mode; `trace` and `turn` on it, as on whatever the model raises, hold
+                the turn so far.
         """
-        turn = self._driver.run(self._steps(message))
+        turn = drivers.drive(self.steps(message), Worker())
         self.turns.append(turn)
         return turn
 
     async def arespond(self, message: str) -> TwoModeTurn:
         """Answer one message without blocking the event loop; see `respond`."""
-        turn = await self._driver.arun(self._steps(message))
+        turn = await drivers.adrive(self.steps(message), Worker())
         self.turns.append(turn)
         return turn
 
     def reset(self) -> None:
         """Forget the conversation."""
         self.turns.clear()
-        self.history.conversation_history.clear()
 
-    def _steps(self, message: str) -> Steps:
-        if self.mode == "faithful":
-            return faithful.converse(message, self.tool_prompt.source, self.chat_prompt.source, self.history)
-        return self._converse(message)
-
-    def _converse(self, message: str) -> Steps:
-        """Yield the steps of one turn and return its record."""
+    def steps(self, message: str) -> Generator[Ask | Act, Any, TwoModeTurn]:
+        """Yield the steps of one turn, for a driver of your own, and return its record."""
+        said = [ChatMessage.from_user(message)]
+        trace = Trace("TwoModeAgent")
         shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
-        asked: list[ModeCall] = []
         runs: list[ActionRun] = []
-        wanted, spoken = Wanted((), "model_failed", "The model failed in tool mode."), {}
+        wanted = Wanted((), "model_failed", "The model failed in tool mode.")
         try:
-            wanted = yield from self._tool_mode(message, shown, asked)
+            wanted = yield from self._tool_mode(message, shown, trace)
             for action in wanted.actions:
-                data, failed = yield Act(action.name, action.input)
-                runs.append(ActionRun(action.name, action.input, data, failed, action.repairs))
-            prompt = self.chat_text(message, _settled(message, asked, wanted, runs), shown)
-            reply: Reply = yield Complete("chat", prompt, self.stop, self.max_tokens)
-            spoken = {"text": cut_at_stop(reply.text, self.stop).strip(), "chat_call": ModeCall(prompt, reply)}
-            if reply.fault is not None:
-                raise ModelError(f"The model failed in chat mode: {reply.fault.message}", reply.fault)
+                runs.append((yield from self._act(action, said, trace)))
+            prompt = self.chat_text(message, _settled(message, wanted, runs), shown)
+            reply = yield from self._ask(CHAT, prompt, trace)
+            said.append(ChatMessage.from_assistant(cut_at_stop(reply.text, self.stop).strip()))
+            check_reply(reply)
         except Exception as error:
-            keep_partial(error, lambda: _settled(message, asked, wanted, runs).replace(**spoken))
+            trace.fail(error, said)
+            with contextlib.suppress(AttributeError):  # an exception class with slots
+                error.turn = _settled(message, wanted, runs).replace(trace=trace)  # type: ignore[attr-defined]
             raise
-        return _settled(message, asked, wanted, runs).replace(**spoken)
+        trace.finish(said, "done")
+        return _settled(message, wanted, runs).replace(trace=trace)
 
-    def _tool_mode(self, message: str, shown: Sequence[ShownTurn], asked: list[ModeCall]) -> Any:
-        """Ask in tool mode, again where a repair is due; note the requests and return what is wanted."""
+    def _ask(self, mode: str, prompt: str, trace: Trace, schema: Any = None) -> Generator[Ask, Any, Reply]:
+        """Put one request and note it."""
+        recipe, model = self.recipes[mode], self.chat_model if mode == CHAT else self.model
+        raw = self.raw == "both" or (self.raw == "tool" and mode == TOOL)
+        sent = prompt_request(recipe, prompt, schema=schema, raw=raw)
+        number = len(trace.events)
+        trace.record(
+            "model_call", mode, model=model.name, messages=sent.messages, arm=recipe.arm, schema=schema, number=number
+        )
+        reply: Reply = yield Ask(model, sent)
+        trace.record("model_reply", mode, reply=reply, number=number)
+        return reply
+
+    def _act(self, action: Any, said: list[ChatMessage], trace: Trace) -> Generator[Act, Any, ActionRun]:
+        """Carry out one action and note it."""
+        number, start, name, value = len(trace.events), time.perf_counter(), action.name, action.input
+        call = ToolCall(name, value if isinstance(value, dict) else {"action_input": value}, f"action_{number}")
+        trace.record("tool_call", call=call, number=number)
+        data, failed = yield Act(lambda: self._runner.run(name, value), lambda: self._runner.arun(name, value))
+        result = ToolCallResult(data if failed is None else failed, call, failed is not None)
+        trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
+        said += [
+            ChatMessage.from_assistant(tool_calls=[call]),
+            ChatMessage.from_tool(result.result, call, result.error),
+        ]
+        return ActionRun(name, value, data, failed, action.repairs)
+
+    def _tool_mode(self, message: str, shown: Sequence[ShownTurn], trace: Trace) -> Generator[Ask, Any, Wanted]:
+        """Ask in tool mode, again where a repair is due, and return what is wanted."""
         if self.gate is not None and not self.gate(message):
             return Wanted((), "gate", "The gate said that no action is needed.")
         problem = ""
-        schema = reply_schema(self.actions.values(), self.several) if self.constrained else None
+        held = self.recipes[TOOL].arm == "constrained"
+        schema = reply_schema(self.actions.values(), self.several) if held else None
+        wanted = Wanted()
         for _ in range(self.repairs + 1):
-            prompt = self.tool_text(message, shown, problem)
-            reply: Reply = yield Complete("tool", prompt, self.stop, self.max_tokens, schema)
-            asked.append(ModeCall(prompt, reply))
+            reply = yield from self._ask(TOOL, self.tool_text(message, shown, problem), trace, schema)
             wanted = self._read(reply)
             problem = wanted.detail
             if not wanted.mendable:
@@ -186,9 +212,12 @@ class TwoModeAgent:
         return wanted
 
     def _read(self, reply: Reply) -> Wanted:
-        if reply.fault is not None:
-            return Wanted((), "model_failed", f"The model failed in tool mode: {reply.fault.message}")
-        return read_actions(reply.replace(text=cut_at_stop(reply.text, self.stop)), self.actions, self.several)
+        try:
+            check_reply(reply)
+        except ModelError as error:
+            return Wanted((), "model_failed", f"The model failed in tool mode: {error}")
+        cut = reply.replace(text=cut_at_stop(reply.text, self.stop))
+        return read_actions(cut, self.actions, self.several, self.recipes[TOOL])
 
     def tool_text(self, message: str, shown: Sequence[ShownTurn] | None = None, problem: str = "") -> str:
         """Return the prompt of tool mode for a message."""
@@ -217,12 +246,12 @@ class TwoModeAgent:
         return prompt
 
     def __repr__(self) -> str:
-        return f"TwoModeAgent({', '.join(self.actions) or 'no actions'}; mode={self.mode!r}, {len(self.turns)} turns)"
+        return f"TwoModeAgent({', '.join(self.actions) or 'no actions'}; {len(self.turns)} turns)"
 
 
-def _settled(message: str, asked: Sequence[ModeCall], wanted: Wanted, runs: Sequence[ActionRun]) -> TwoModeTurn:
+def _settled(message: str, wanted: Wanted, runs: Sequence[ActionRun]) -> TwoModeTurn:
     """Return the turn as far as it is known before chat mode speaks."""
-    turn = TwoModeTurn(message, "", tool_calls=tuple(asked), actions=tuple(runs))
+    turn = TwoModeTurn(message, actions=tuple(runs))
     good = [run for run in runs if run.error is None]
     failed = "; ".join(f"{run.name}: {run.error}" for run in runs if run.error is not None)
     if good:
@@ -246,8 +275,3 @@ def _capped(context: Any, most: int) -> Any:
         if kept:
             return [*kept, f"{len(context) - len(kept)} more are left out"]
     return templates.as_json(context)[:most] + " … (cut)"
-
-
-def _check_word(what: str, word: str, known: Sequence[str]) -> None:
-    if word not in known:
-        raise ConfigError(f"Unknown {what} {word!r} of TwoModeAgent. {did_you_mean(str(word), known)}")

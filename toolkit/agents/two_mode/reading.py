@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.agents.two_mode.actions import KEYS, MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction, decoded
 from toolkit.agents.two_mode.published import REACT_INPUT, Found, Meant, open_brackets
 from toolkit.agents.two_mode.turn import Reason
+from toolkit.asking import read
 from toolkit.errors import ToolArgumentsError, did_you_mean
-from toolkit.extraction import extract
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.models.base import Reply
+from toolkit.prompting.protocols import Protocol, load_protocol
+from toolkit.recipes import Recipe
 from toolkit.tools import Tool
 
 _INPUT = KEYS[1]
@@ -41,12 +43,12 @@ _REASONS: dict[str, Reason] = {
 _MENDABLE = ("parse_error", "not_a_call", "unknown_action", "bad_arguments", "truncated")
 
 
-@dataclass(frozen=True)
-class Syntax:
-    """Say how tool-mode replies are read: the published form first, then what models write instead."""
+FALLBACKS = ("md_json", "json_list", "bare_json", "hermes", "react")  # what models write instead of the published form
 
-    syntax: str = "action_json"
-    fallbacks: tuple[str, ...] = ("md_json", "json_list", "bare_json", "hermes", "react")
+
+def reading_protocol() -> Protocol:
+    """Return how tool-mode replies are read: the published form first, then what models write instead."""
+    return replace(load_protocol("action_json"), name="two_mode", fallbacks=FALLBACKS)
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,22 @@ class Wanted:
         return self.reason in _MENDABLE
 
 
-def read_actions(reply: Reply, actions: Mapping[str, AnyAction], several: bool = False) -> Wanted:
+def read_actions(
+    reply: Reply, actions: Mapping[str, AnyAction], several: bool = False, recipe: Recipe | None = None
+) -> Wanted:
     """Read a tool-mode reply.
 
     Args:
         reply: the reply, cut at the stop strings.
         actions: the actions there are.
         several: run all actions of a reply; otherwise the first alone.
+        recipe: how tool mode is asked and read; by default as `reading_protocol` says.
     """
+    recipe = recipe or Recipe("any").using(reading_protocol())
     tools = tool_index(_as_tools(actions))
 
     def look(text: str) -> Extraction:
-        return extract(text, tools=tools, protocol=Syntax(), finish_reason=reply.finish_reason)
+        return read(recipe, reply.replace(text=text), tools)
 
     def takes(name: str, text: str) -> bool:
         tool = tools.resolve(name).tool

@@ -1,17 +1,17 @@
-"""What happened in one turn of the two-mode agent? Both requests, what was read, what was done, what was said.
+"""What happened in one turn of the two-mode agent? A view of the turn's trace: requests, actions, answer.
 
-Not here: the turns themselves (`toolkit.agents.two_mode.agent`).
+Not here: the turns themselves (`toolkit.agents.two_mode.agent`), the trace itself (`toolkit.traces`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
 from toolkit.models.base import Reply
-from toolkit.prompting import templates
+from toolkit.traces import Trace
 
 # why no action was carried out; the faithful mode gives the name of the exception instead
 Reason = Literal[
@@ -26,11 +26,11 @@ Reason = Literal[
     "model_failed",
     "gate",
 ]
-_PRE = "<pre style='white-space:pre-wrap;margin:0.3em 0'>{}</pre>"
+TOOL, CHAT = "tool mode", "chat mode"  # sources of a trace's events
 
 
 @dataclass(frozen=True)
-class ModeCall:
+class ModeRequest:
     """Hold one request to the model: the exact prompt and the reply."""
 
     prompt: str
@@ -58,52 +58,60 @@ class ActionRun:
 
 @dataclass(frozen=True)
 class TwoModeTurn:
-    """Hold one turn.
+    """Show one turn; on the error of a failed turn it is `error.turn`.
 
     Attributes:
         message: what the user said.
-        text: what the agent answered.
+        trace: the turn, step by step.
         tool: whether an action gave data.
         context: the data, or an object with `error` where an action failed; None without either.
         reason: why no action gave data; None if one did.
         detail: one sentence to the reason.
         actions: the actions that were carried out, or tried.
-        tool_calls: the requests in tool mode, one more for each repair round; none if the gate skipped it.
-        chat_call: the request in chat mode.
     """
 
     message: str
-    text: str
+    trace: Trace = field(default_factory=Trace, compare=False)
     tool: bool = False
     context: Any = None
     reason: str | None = None
     detail: str = ""
     actions: tuple[ActionRun, ...] = ()
-    tool_calls: tuple[ModeCall, ...] = ()
-    chat_call: ModeCall | None = None
 
     def replace(self, **changes: Any) -> TwoModeTurn:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     @property
+    def text(self) -> str:
+        """Return what the agent answered."""
+        return self.trace.text
+
+    @property
+    def tool_requests(self) -> tuple[ModeRequest, ...]:
+        """Return the requests in tool mode, one more for each repair round; none if the gate skipped it."""
+        return self._requests(TOOL)
+
+    @property
+    def chat_request(self) -> ModeRequest | None:
+        """Return the request in chat mode; None if it never came so far."""
+        return next(iter(self._requests(CHAT)), None)
+
+    def _requests(self, mode: str) -> tuple[ModeRequest, ...]:
+        prompts = [event.data["messages"][0].text for event in self.trace.of_kind("model_call") if event.source == mode]
+        replies = [event.data["reply"] for event in self.trace.of_kind("model_reply") if event.source == mode]
+        return tuple(ModeRequest(prompt, reply) for prompt, reply in zip(prompts, replies, strict=False))
+
+    @property
     def seconds(self) -> float:
         """Return the time spent in the model."""
-        return sum(call.reply.seconds for call in (*self.tool_calls, self.chat_call) if call)
+        return sum(float(event.data["reply"].seconds) for event in self.trace.of_kind("model_reply"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the turn as plain JSON data."""
-        calls = [*self.tool_calls, *([self.chat_call] if self.chat_call else [])]
-        return {
-            "message": self.message,
-            "text": self.text,
-            "tool": self.tool,
-            "context": self.context,
-            "reason": self.reason,
-            "detail": self.detail,
-            "actions": [vars(action) | {"repairs": list(action.repairs)} for action in self.actions],
-            "requests": [{"prompt": call.prompt, "reply": call.reply.to_dict()} for call in calls],
-        }
+        """Return the turn as plain JSON data, its trace included."""
+        plain = ("message", "text", "tool", "context", "reason", "detail")
+        actions = [vars(action) | {"repairs": list(action.repairs)} for action in self.actions]
+        return {**{key: getattr(self, key) for key in plain}, "actions": actions, "trace": self.trace.to_dict()}
 
     def __str__(self) -> str:
         return self.text
@@ -114,27 +122,5 @@ class TwoModeTurn:
         return f"TwoModeTurn({said!r}, {done}"[:99] + ")"
 
     def _repr_html_(self) -> str:
-        did = "".join(f"<li>{_action(action)}</li>" for action in self.actions)
         why = "" if self.reason is None else f"<p>No data: {escape(self.reason)}. {escape(self.detail)}</p>"
-        calls = [("tool mode", call) for call in self.tool_calls]
-        calls += [("chat mode", self.chat_call)] if self.chat_call else []
-        asked = "".join(_request(mode, call) for mode, call in calls)
-        shown = "" if self.context is None else _folded("context", templates.as_json(self.context, indent=1))
-        return f"<div>{_PRE.format(escape(self.text))}<ul>{did}</ul>{why}{shown}{asked}</div>"
-
-
-def _action(action: ActionRun) -> str:
-    said = f"<code>{escape(action.name)} {escape(templates.as_json(action.input))}</code>"
-    said += f" failed: {escape(action.error)}" if action.error else ""
-    return said + (f" mended: {escape(', '.join(action.repairs))}" if action.repairs else "")
-
-
-def _folded(title: str, text: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{_PRE.format(escape(text))}</details>"
-
-
-def _request(mode: str, call: ModeCall) -> str:
-    return (
-        f"<details><summary>{mode}: {escape(repr(call.reply))}</summary>{_PRE.format(escape(call.prompt))}"
-        f"<b>reply</b>{_PRE.format(escape(call.reply.text))}</details>"
-    )
+        return why + self.trace._repr_html_()

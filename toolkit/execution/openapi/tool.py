@@ -25,7 +25,7 @@ from toolkit.execution.openapi.spec import OpenAPISpec, Source
 from toolkit.execution.secrets import Secret
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
-from toolkit.models.base import ChatModel, Reply
+from toolkit.models.base import ChatModel, Options, Reply
 from toolkit.prompting.protocols import Arm
 from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
@@ -59,6 +59,7 @@ class OpenAPITool:
         allowed_operations: operationIds that may be called; enforced when a call is made. None allows all.
         protocol: how operations are shown in the prompted and constrained arms.
         arm: "native", "prompted" or "constrained"; None is native where the model takes tools, else prompted.
+        recipe: how the request is put and its reply is read, in place of protocol and arm.
         settings: `server`, `credential_hosts`, `timeout_s`, `max_response_bytes`, as in `OpenAPIService.load`.
 
     Raises:
@@ -75,6 +76,7 @@ class OpenAPITool:
         *,
         protocol: Any = "hermes",
         arm: Arm | None = None,
+        recipe: Recipe | None = None,
         **settings: Any,
     ) -> None:
         self.generator_api = generator_api
@@ -86,7 +88,8 @@ class OpenAPITool:
         self.settings = settings
         self.options = dict(self.generator_api_params.get("generation_kwargs") or {})
         self.model = _model(generator_api, self.generator_api_params)
-        self._arm = arm
+        self._arm = recipe.arm if recipe else arm
+        self._recipe = recipe
         self.service = None if spec is None else self._load(spec, self.credentials)
 
     @property
@@ -159,10 +162,9 @@ class OpenAPITool:
         arm = self.arm
         demanded = "auto" if arm == "native" else "any" if shown else "none"
         choice = given.pop("tool_choice", None) if arm == "native" else None
-        recipe = Recipe.of_model(
-            self.model, self.protocol, arm=arm, options=given, tool_choice=choice or demanded, parallel=False
-        )
-        return recipe, shown
+        recipe = self._recipe or Recipe.of_model(self.model, self.protocol, arm=arm)
+        options = Options.of(given, recipe.settings).to_dict()
+        return recipe.replace(options=options, tool_choice=choice or demanded, parallel=False), shown
 
     def _choose(self, messages: list[ChatMessage], recipe: Recipe, tools: list[Tool], meta: dict[str, Any]) -> ToolCall:
         """Ask the model and return its first call.

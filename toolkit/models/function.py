@@ -1,0 +1,78 @@
+"""Use a function that continues a prompt as a model.
+
+Not here: scripted replies for tests (`toolkit.models.scripted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.models.base import ChatModel, Chunk, Options, Reply, request_messages
+from toolkit.models.registry import as_model
+
+
+class FunctionModel(ChatModel):
+    """Continue prompts with a function of (prompt, stop, max_tokens), such as a llama-cpp-python object.
+
+    >>> FunctionModel(lambda prompt, stop, max_tokens: prompt.upper()).complete("hi").text
+    'HI'
+
+    Args:
+        function: gives text, a `Reply`, or the dict of llama-cpp-python; it knows no chat, so the texts of a
+            conversation are joined by line breaks.
+    """
+
+    name = "function"
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
+        """Yield the continuation in one piece.
+
+        Raises:
+            ConfigError: the function gave something else, or decoding is to be held to a schema.
+        """
+        if schema is not None:
+            raise ConfigError("A function cannot be held to a JSON Schema. Use a ChatModel for constrained decoding.")
+        settings = Options.of(options, self.defaults)
+        said = self.function(prompt, stop=list(settings.stop), max_tokens=settings.num_predict)
+        yield Chunk(reply=as_reply(said))
+
+    def stream(self, messages: Any, **request: Any) -> Iterator[Chunk]:
+        """Yield the continuation of the conversation's texts in one piece."""
+        prompt = "\n".join(text for message in request_messages(messages) for text in message.texts)
+        return self.complete_stream(prompt, schema=request.get("schema"), options=request.get("options"))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the back end and the function's name."""
+        return {"backend": "function", "name": getattr(self.function, "__qualname__", type(self.function).__name__)}
+
+
+def as_reply(said: Any) -> Reply:
+    """Read what a completion function gave: text, a Reply, or llama-cpp-python's dict.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    if isinstance(said, Reply):
+        return said
+    if isinstance(said, str):
+        return Reply(said)
+    try:
+        choice = said["choices"][0]
+        reason = "length" if choice.get("finish_reason") == "length" else "stop"
+        return Reply(choice["text"], finish_reason=reason)  # type: ignore[arg-type] # one of the two words
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ConfigError(f"A completion must be text, a Reply or a dict with choices, not {said!r}.") from None
+
+
+def as_writer(value: Any) -> ChatModel:
+    """Return what continues prompts: a model, the model of a name, or a function of (prompt, stop, max_tokens).
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    return FunctionModel(value) if callable(value) and not isinstance(value, ChatModel) else as_model(value)
