@@ -8,174 +8,141 @@ Not here: middleware with more than one hook; subclass `AgentMiddleware` for tha
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar, overload
 
-from toolkit.agents.middleware import AgentMiddleware, check_jumps
-from toolkit.agents.requests import ModelRequest
+from toolkit.agents.middleware import (
+    AgentMiddleware,
+    ModelHandler,
+    ModelResult,
+    State,
+    ToolHandler,
+    ToolResult,
+    Update,
+    check_jumps,
+)
+from toolkit.agents.requests import ModelRequest, ToolCallRequest
+from toolkit.agents.runtime import Runtime
 from toolkit.errors import ConfigError, UpdateError
 from toolkit.messages import ChatMessage, ChatRole
 
-Made = AgentMiddleware | Callable[[Callable[..., Any]], AgentMiddleware]
+NodeFunction = Callable[[State, Runtime], Update | Awaitable[Update]]
+ModelWrapper = Callable[[ModelRequest, ModelHandler], ModelResult | Awaitable[ModelResult]]
+ToolWrapper = Callable[[ToolCallRequest, ToolHandler], ToolResult | Awaitable[ToolResult]]
+PromptFunction = Callable[[ModelRequest], str | ChatMessage | Awaitable[str | ChatMessage]]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class HookDecorator(Generic[F]):
+    """Make a middleware of one hook from a function; use it bare, or with options.
+
+    Args:
+        hook: the hook that the function becomes.
+        doc: what it does, for `help()`.
+    """
+
+    def __init__(self, hook: str, doc: str) -> None:
+        self.hook = hook
+        self.__name__, self.__doc__ = hook, doc
+
+    @overload
+    def __call__(self, function: F, /) -> AgentMiddleware: ...
+    @overload
+    def __call__(
+        self,
+        function: None = None,
+        /,
+        *,
+        state_schema: Any = None,
+        tools: Sequence[Any] | None = None,
+        can_jump_to: Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> Callable[[F], AgentMiddleware]: ...
+    def __call__(self, function: F | None = None, /, **options: Any) -> Any:
+        """Make the middleware, or what makes it.
+
+        Args:
+            function: what to decorate.
+            options: `state_schema`, `tools` and `name` as in `AgentMiddleware`; of a node hook also `can_jump_to`.
+
+        Raises:
+            ConfigError: an unknown target to jump to, or something that cannot be called.
+        """
+        targets = check_jumps(options.pop("can_jump_to", None) or (), f"@{self.hook}")
+
+        def build(target: F) -> AgentMiddleware:
+            if not callable(target):
+                raise ConfigError(f"@{self.hook} decorates a function, not {target!r}. Give options by name.")
+            method = _method(target)
+            method.__can_jump_to__ = targets  # type: ignore[attr-defined] # read by `jump_targets`
+            slot = f"a{self.hook}" if _is_async(target) else self.hook
+            return _instance(target, self.hook, {slot: method}, **options)
+
+        return build if function is None else build(function)
 
 
 def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _node(hook: str, function: Any, options: dict[str, Any]) -> Made:
-    targets = check_jumps(options.pop("can_jump_to", None) or (), f"@{hook}")
+def _method(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as a method, a coroutine function as one that is told as such."""
+    if _is_async(target):
 
-    def build(target: Callable[..., Any]) -> AgentMiddleware:
-        if _is_async(target):
+        async def amethod(self: AgentMiddleware, first: Any, second: Any) -> Any:
+            return await target(first, second)
 
-            async def amethod(self: Any, state: Any, runtime: Any) -> Any:
-                return await target(state, runtime)
+        return amethod
 
-            method: Any = amethod
-        else:
+    def method(self: AgentMiddleware, first: Any, second: Any) -> Any:
+        return target(first, second)
 
-            def method(self: Any, state: Any, runtime: Any) -> Any:
-                return target(state, runtime)
-
-        method.__can_jump_to__ = targets
-        return _instance(target, hook, {_slot(hook, target): method}, options)
-
-    return _apply(build, function, hook)
+    return method
 
 
-def _wrap(hook: str, function: Any, options: dict[str, Any]) -> Made:
-    def build(target: Callable[..., Any]) -> AgentMiddleware:
-        if _is_async(target):
-
-            async def amethod(self: Any, request: Any, handler: Any) -> Any:
-                return await target(request, handler)
-
-            method: Any = amethod
-        else:
-
-            def method(self: Any, request: Any, handler: Any) -> Any:
-                return target(request, handler)
-
-        return _instance(target, hook, {_slot(hook, target): method}, options)
-
-    return _apply(build, function, hook)
-
-
-def _slot(hook: str, function: Any) -> str:
-    return f"a{hook}" if _is_async(function) else hook
-
-
-def _apply(build: Callable[[Any], AgentMiddleware], function: Any, hook: str) -> Made:
-    if function is None:
-        return build
-    if not callable(function):
-        raise ConfigError(f"@{hook} decorates a function, not {function!r}. Give options by name.")
-    return build(function)
-
-
-def _instance(function: Any, hook: str, methods: dict[str, Any], options: dict[str, Any]) -> AgentMiddleware:
+def _instance(
+    function: Callable[..., Any],
+    hook: str,
+    methods: dict[str, Callable[..., Any]],
+    *,
+    state_schema: Any = None,
+    tools: Sequence[Any] | None = None,
+    name: str | None = None,
+) -> AgentMiddleware:
     fallback = "".join(part.capitalize() for part in hook.split("_")) + "Middleware"
-    name = str(options.get("name") or getattr(function, "__name__", fallback))
+    label = str(name or getattr(function, "__name__", fallback))
     body: dict[str, Any] = {"__doc__": function.__doc__, "__module__": getattr(function, "__module__", __name__)}
-    if options.get("tools"):
-        body["tools"] = tuple(options["tools"])
-    if options.get("state_schema") is not None:
-        body["state_schema"] = options["state_schema"]
-    if options.get("name"):  # given on purpose, so two agree only by mistake
-        body["name"] = property(lambda self: name)
-    made: AgentMiddleware = type(name, (AgentMiddleware,), {**body, **methods})()
+    if tools:
+        body["tools"] = tuple(tools)
+    if state_schema is not None:
+        body["state_schema"] = state_schema
+    if name:  # given on purpose, so two agree only by mistake
+        body["name"] = property(lambda self: label)
+    made: AgentMiddleware = type(label, (AgentMiddleware,), {**body, **methods})()
     return made
 
 
-def before_agent(
-    function: Any = None,
-    /,
-    *,
-    state_schema: Any = None,
-    tools: Sequence[Any] | None = None,
-    can_jump_to: Iterable[str] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Make a middleware from a function of (state, runtime) that acts once, before the run.
-
-    >>> @before_agent(can_jump_to=["end"])
-    ... def gate(state, runtime):
-    ...     return {"jump_to": "end"} if not state["messages"] else None
-    >>> gate.name
-    'gate'
-    """
-    options = {"state_schema": state_schema, "tools": tools, "can_jump_to": can_jump_to, "name": name}
-    return _node("before_agent", function, options)
-
-
-def before_model(
-    function: Any = None,
-    /,
-    *,
-    state_schema: Any = None,
-    tools: Sequence[Any] | None = None,
-    can_jump_to: Iterable[str] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Make a middleware from a function of (state, runtime) that acts before each model call."""
-    options = {"state_schema": state_schema, "tools": tools, "can_jump_to": can_jump_to, "name": name}
-    return _node("before_model", function, options)
+before_agent: HookDecorator[NodeFunction] = HookDecorator(
+    "before_agent", "Make a middleware from a function of (state, runtime) that acts once, before the run."
+)
+before_model: HookDecorator[NodeFunction] = HookDecorator(
+    "before_model", "Make a middleware from a function of (state, runtime) that acts before each model call."
+)
+after_model: HookDecorator[NodeFunction] = HookDecorator(
+    "after_model", "Make a middleware from a function of (state, runtime) that acts after each model call."
+)
+after_agent: HookDecorator[NodeFunction] = HookDecorator(
+    "after_agent", "Make a middleware from a function of (state, runtime) that acts once, after the run."
+)
+wrap_model_call: HookDecorator[ModelWrapper] = HookDecorator(
+    "wrap_model_call", "Make a middleware from a function of (request, handler) that stands around each model call."
+)
+wrap_tool_call: HookDecorator[ToolWrapper] = HookDecorator(
+    "wrap_tool_call", "Make a middleware from a function of (request, handler) that stands around each tool call."
+)
 
 
-def after_model(
-    function: Any = None,
-    /,
-    *,
-    state_schema: Any = None,
-    tools: Sequence[Any] | None = None,
-    can_jump_to: Iterable[str] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Make a middleware from a function of (state, runtime) that acts after each model call."""
-    options = {"state_schema": state_schema, "tools": tools, "can_jump_to": can_jump_to, "name": name}
-    return _node("after_model", function, options)
-
-
-def after_agent(
-    function: Any = None,
-    /,
-    *,
-    state_schema: Any = None,
-    tools: Sequence[Any] | None = None,
-    can_jump_to: Iterable[str] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Make a middleware from a function of (state, runtime) that acts once, after the run."""
-    options = {"state_schema": state_schema, "tools": tools, "can_jump_to": can_jump_to, "name": name}
-    return _node("after_agent", function, options)
-
-
-def wrap_model_call(
-    function: Any = None,
-    /,
-    *,
-    state_schema: Any = None,
-    tools: Sequence[Any] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Make a middleware from a function of (request, handler) that stands around each model call.
-
-    >>> @wrap_model_call
-    ... def cold(request, handler):
-    ...     return handler(request.override(model_settings={"temperature": 0.0}))
-    >>> cold
-    <cold: wrap_model_call>
-    """
-    return _wrap("wrap_model_call", function, {"state_schema": state_schema, "tools": tools, "name": name})
-
-
-def wrap_tool_call(function: Any = None, /, *, tools: Sequence[Any] | None = None, name: str | None = None) -> Any:
-    """Make a middleware from a function of (request, handler) that stands around each tool call."""
-    return _wrap("wrap_tool_call", function, {"tools": tools, "name": name})
-
-
-def dynamic_prompt(function: Callable[[ModelRequest], Any], /) -> AgentMiddleware:
+def dynamic_prompt(function: PromptFunction, /) -> AgentMiddleware:
     """Make a middleware from a function of the request that gives the system prompt, as text or a system message.
 
     >>> @dynamic_prompt
@@ -186,23 +153,22 @@ def dynamic_prompt(function: Callable[[ModelRequest], Any], /) -> AgentMiddlewar
     """
     if not callable(function):
         raise ConfigError(f"@dynamic_prompt takes no arguments; it decorates a function, not {function!r}.")
-    methods: dict[str, Any] = {}
-    if _is_async(function):
+    told: Any = function
+    methods: dict[str, Callable[..., Any]] = {}
+    if not _is_async(function):
 
-        async def awrap(self: Any, request: Any, handler: Any) -> Any:
-            return await handler(request.override(system_message=_system(await function(request), self)))
+        def wrap(self: AgentMiddleware, request: ModelRequest, handler: ModelHandler) -> ModelResult:
+            return handler(request.override(system_message=_system(told(request), self)))
 
-        methods["awrap_model_call"] = awrap
-    else:
+        methods["wrap_model_call"] = wrap
 
-        def wrap(self: Any, request: Any, handler: Any) -> Any:
-            return handler(request.override(system_message=_system(function(request), self)))
+    async def awrap(self: AgentMiddleware, request: ModelRequest, handler: Any) -> ModelResult:
+        text = await told(request) if _is_async(function) else told(request)
+        response: ModelResult = await handler(request.override(system_message=_system(text, self)))
+        return response
 
-        async def atwin(self: Any, request: Any, handler: Any) -> Any:
-            return await handler(request.override(system_message=_system(function(request), self)))
-
-        methods = {"wrap_model_call": wrap, "awrap_model_call": atwin}
-    return _instance(function, "dynamic_prompt", methods, {})
+    methods["awrap_model_call"] = awrap
+    return _instance(function, "dynamic_prompt", methods)
 
 
 def _system(value: Any, middleware: AgentMiddleware) -> ChatMessage:

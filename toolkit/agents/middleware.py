@@ -27,8 +27,10 @@ from toolkit.agents.requests import (
     ModelResponse,
     ToolCallRequest,
 )
+from toolkit.agents.runtime import Runtime
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage
+from toolkit.traces import Trace
 
 NODE_HOOKS = ("before_agent", "before_model", "after_model", "after_agent")
 WRAP_HOOKS = ("wrap_model_call", "wrap_tool_call")
@@ -40,7 +42,10 @@ State = dict[str, Any]
 Update = dict[str, Any] | Command | None
 ModelResult = ModelResponse | ChatMessage | ExtendedModelResponse
 ModelHandler = Callable[[ModelRequest], ModelResponse]
-ToolHandler = Callable[[ToolCallRequest], ChatMessage | Command]
+ToolResult = ChatMessage | Command
+ToolHandler = Callable[[ToolCallRequest], ToolResult]
+RunHandler = Callable[[AgentRequest], Trace]
+AsyncRunHandler = Callable[[AgentRequest], Awaitable[Trace]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -79,28 +84,28 @@ class AgentMiddleware:
         """Tell whether this middleware acts now; asked before each hook (Source: langchain#37972)."""
         return True
 
-    def before_agent(self, state: State, runtime: Any) -> Update:
+    def before_agent(self, state: State, runtime: Runtime) -> Update:
         """Act once, before anything else."""
 
-    async def abefore_agent(self, state: State, runtime: Any) -> Update:
+    async def abefore_agent(self, state: State, runtime: Runtime) -> Update:
         """Act once, before anything else."""
 
-    def before_model(self, state: State, runtime: Any) -> Update:
+    def before_model(self, state: State, runtime: Runtime) -> Update:
         """Act before each model call."""
 
-    async def abefore_model(self, state: State, runtime: Any) -> Update:
+    async def abefore_model(self, state: State, runtime: Runtime) -> Update:
         """Act before each model call."""
 
-    def after_model(self, state: State, runtime: Any) -> Update:
+    def after_model(self, state: State, runtime: Runtime) -> Update:
         """Act after each model call, before its tools run."""
 
-    async def aafter_model(self, state: State, runtime: Any) -> Update:
+    async def aafter_model(self, state: State, runtime: Runtime) -> Update:
         """Act after each model call, before its tools run."""
 
-    def after_agent(self, state: State, runtime: Any) -> Update:
+    def after_agent(self, state: State, runtime: Runtime) -> Update:
         """Act once, at the end of a run that did not fail."""
 
-    async def aafter_agent(self, state: State, runtime: Any) -> Update:
+    async def aafter_agent(self, state: State, runtime: Runtime) -> Update:
         """Act once, at the end of a run that did not fail."""
 
     def wrap_model_call(self, request: ModelRequest, handler: ModelHandler) -> ModelResult:
@@ -113,27 +118,29 @@ class AgentMiddleware:
         """Stand around a model call; await the handler."""
         raise ConfigError(f"{self.name} does not wrap model calls.")
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ChatMessage | Command:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         """Stand around one tool call; an exception of the tool comes out of `handler(request)`."""
         raise ConfigError(f"{self.name} does not wrap tool calls.")
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ChatMessage | Command]]
-    ) -> ChatMessage | Command:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
+    ) -> ToolResult:
         """Stand around one tool call; await the handler."""
         raise ConfigError(f"{self.name} does not wrap tool calls.")
 
-    def on_error(self, error: BaseException, state: State, runtime: Any) -> None:
+    def on_error(self, error: BaseException, state: State, runtime: Runtime) -> None:
         """Act when the run fails, whatever failed; the error goes on (Source: langchain#34766)."""
 
-    async def aon_error(self, error: BaseException, state: State, runtime: Any) -> None:
+    async def aon_error(self, error: BaseException, state: State, runtime: Runtime) -> None:
         """Act when the run fails, whatever failed; the error goes on."""
 
-    def wrap_agent_call(self, request: AgentRequest, handler: Callable[[AgentRequest], Any]) -> Any:
+    def wrap_agent_call(self, request: AgentRequest, handler: RunHandler) -> Trace:
         """Stand around the whole run; `handler(request)` gives its `Trace` or raises."""
         raise ConfigError(f"{self.name} does not wrap runs.")
 
-    async def awrap_agent_call(self, request: AgentRequest, handler: Callable[[AgentRequest], Awaitable[Any]]) -> Any:
+    async def awrap_agent_call(
+        self, request: AgentRequest, handler: Callable[[AgentRequest], Awaitable[Trace]]
+    ) -> Trace:
         """Stand around the whole run; await the handler."""
         raise ConfigError(f"{self.name} does not wrap runs.")
 

@@ -13,7 +13,9 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from toolkit.agents.copies import copied
+from toolkit.agents.runtime import Runtime
 from toolkit.messages import ChatMessage, ToolCall, as_messages
+from toolkit.models.base import ChatModel
 from toolkit.tools import Tool
 
 _set = object.__setattr__
@@ -93,28 +95,28 @@ class ModelRequest(_Frozen):
         "tool_choice",
         "tools",
     )
-    model: Any
+    model: ChatModel
     messages: tuple[ChatMessage, ...]
     system_message: ChatMessage | None
     tool_choice: str | None
-    tools: tuple[Any, ...]
+    tools: tuple[Tool, ...]
     response_format: Any
     state: Mapping[str, Any]
-    runtime: Any
+    runtime: Runtime
     model_settings: Mapping[str, Any]
 
     def __init__(
         self,
         *,
-        model: Any,
+        model: ChatModel,
         messages: Any,
         system_message: ChatMessage | None = None,
         system_prompt: str | None = None,
         tool_choice: str | None = None,
-        tools: Iterable[Any] = (),
+        tools: Iterable[Tool] = (),
         response_format: Any = None,
         state: Mapping[str, Any] | None = None,
-        runtime: Any = None,
+        runtime: Runtime | None = None,
         model_settings: Mapping[str, Any] | None = None,
     ) -> None:
         if system_prompt is not None:
@@ -255,9 +257,16 @@ class ToolCallRequest(_Frozen):
     tool_call: RequestedCall
     tool: Tool | None
     state: Mapping[str, Any]
-    runtime: Any
+    runtime: Runtime
 
-    def __init__(self, *, tool_call: Any, tool: Tool | None = None, state: Any = None, runtime: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        tool_call: ToolCall | Mapping[str, Any],
+        tool: Tool | None = None,
+        state: Mapping[str, Any] | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
         _set(self, "tool_call", RequestedCall.of(tool_call))
         _set(self, "tool", tool)
         _set(self, "state", {"messages": []} if state is None else state)
@@ -276,9 +285,9 @@ class AgentRequest(_Frozen):
     """
 
     __slots__ = ("runtime", "state")
-    runtime: Any
+    runtime: Runtime
     state: Mapping[str, Any]
 
-    def __init__(self, *, state: Mapping[str, Any], runtime: Any = None) -> None:
+    def __init__(self, *, state: Mapping[str, Any], runtime: Runtime | None = None) -> None:
         _set(self, "state", state)
         _set(self, "runtime", runtime)
