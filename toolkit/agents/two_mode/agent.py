@@ -23,7 +23,7 @@ from toolkit.agents.partial import keep_partial
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
 from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
 from toolkit.agents.two_mode.prompts import load_examples, load_template, load_text
-from toolkit.agents.two_mode.reading import Wanted, read_actions
+from toolkit.agents.two_mode.reading import ToolModeReading, read_actions
 from toolkit.agents.two_mode.steps import Act, Complete, Driver, Steps, Writer
 from toolkit.agents.two_mode.turn import ActionRun, ModeCall, TwoModeTurn
 from toolkit.errors import ConfigError, ModelError, did_you_mean
@@ -153,7 +153,7 @@ class TwoModeAgent:
         shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
         asked: list[ModeCall] = []
         runs: list[ActionRun] = []
-        wanted, spoken = Wanted((), "model_failed", "The model failed in tool mode."), {}
+        wanted, spoken = ToolModeReading((), "model_failed", "The model failed in tool mode."), {}
         try:
             wanted = yield from self._tool_mode(message, shown, asked)
             for action in wanted.actions:
@@ -172,7 +172,7 @@ class TwoModeAgent:
     def _tool_mode(self, message: str, shown: Sequence[ShownTurn], asked: list[ModeCall]) -> Any:
         """Ask in tool mode, again where a repair is due; note the requests and return what is wanted."""
         if self.gate is not None and not self.gate(message):
-            return Wanted((), "gate", "The gate said that no action is needed.")
+            return ToolModeReading((), "gate", "The gate said that no action is needed.")
         problem = ""
         schema = reply_schema(self.actions.values(), self.several) if self.constrained else None
         for _ in range(self.repairs + 1):
@@ -185,9 +185,9 @@ class TwoModeAgent:
                 break
         return wanted
 
-    def _read(self, reply: Reply) -> Wanted:
+    def _read(self, reply: Reply) -> ToolModeReading:
         if reply.fault is not None:
-            return Wanted((), "model_failed", f"The model failed in tool mode: {reply.fault.message}")
+            return ToolModeReading((), "model_failed", f"The model failed in tool mode: {reply.fault.message}")
         return read_actions(reply.replace(text=cut_at_stop(reply.text, self.stop)), self.actions, self.several)
 
     def tool_text(self, message: str, shown: Sequence[ShownTurn] | None = None, problem: str = "") -> str:
@@ -220,7 +220,9 @@ class TwoModeAgent:
         return f"TwoModeAgent({', '.join(self.actions) or 'no actions'}; mode={self.mode!r}, {len(self.turns)} turns)"
 
 
-def _settled(message: str, asked: Sequence[ModeCall], wanted: Wanted, runs: Sequence[ActionRun]) -> TwoModeTurn:
+def _settled(
+    message: str, asked: Sequence[ModeCall], wanted: ToolModeReading, runs: Sequence[ActionRun]
+) -> TwoModeTurn:
     """Return the turn as far as it is known before chat mode speaks."""
     turn = TwoModeTurn(message, "", tool_calls=tuple(asked), actions=tuple(runs))
     good = [run for run in runs if run.error is None]
