@@ -2,12 +2,13 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
 import toolkit as tk
 from toolkit.agents.two_mode.actions import Action, as_actions
-from toolkit.agents.two_mode.reading import read_actions
+from toolkit.agents.two_mode.reading import read_actions, reading_protocol
 
 
 def find(word: str, most: int = 3) -> list[str]:
@@ -19,8 +20,9 @@ FREE = as_actions([Action("free"), Action("list"), find])
 PLAIN = '{"action": "free", "action_input": {"q": "x"}}'
 
 
-def read(text, several=False, **reply):
-    return read_actions(tk.Reply(text, **reply), FREE, several)
+def read(text, several=False, protocol=None, **reply):
+    recipe = tk.Recipe("any").using(protocol or reading_protocol())
+    return read_actions(tk.Reply(text, **reply), FREE, several, recipe)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,63 @@ def test_what_else_counts_as_written(text, name, given):
 def test_why_there_is_no_action(text, reason):
     wanted = read(text)
     assert (wanted.actions, wanted.reason) == ((), reason)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "free", "input": {"q": "x"}}',
+        '{"tool_name": "free", "parameters": {"q": "x"}}',
+        '{"function": "free", "args": {"q": "x"}}',
+        '{"action": "free", "input": {"q": "x"}}',
+        '{"name": "free", "action_input": {"q": "x"}}',
+        '{"tool": {"tool": "free", "input": {"q": "x"}}}',
+        '{"find": {"word": "red"}}',
+        '{"tool": "find"}',
+        '{"action": "list", "args": {"q": "x"}}',
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["{}", "```json\n{}\n```", "Okay {}", "Here: {}", "[{}]", "<tool_call>{}</tool_call>"]
+)
+def test_keys_that_are_not_stated_make_no_call(text, around):
+    assert [read(around.replace("{}", text)).actions, read(text).reason] == [(), "not_a_call"]
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ('{"name": "free", "arguments": {"q": "x"}}', {"q": "x"}),
+        ('{"name": "free", "parameters": {"q": "x"}, "input": 3}', {"q": "x"}),
+        ('{"type": "function", "function": {"name": "free", "arguments": "{\\"q\\": \\"x\\"}"}}', {"q": "x"}),
+        ('<tool_call>{"name": "free", "arguments": "42"}</tool_call>', "42"),
+    ],
+    ids=["arguments", "parameters", "function", "text"],
+)
+def test_the_aliases_that_count_by_default(text, given):
+    assert [(one.name, one.input) for one in read(text).actions] == [("free", given)]
+    assert read(text, protocol=replace(reading_protocol(), aliases=())).reason == "not_a_call"
+
+
+def test_aliases_and_keys_are_settings():
+    other = replace(reading_protocol(), aliases=(("tool", "input"),))
+    assert read('{"tool": "free", "input": "42"}', protocol=other).actions[0].input == "42"
+    assert read('{"name": "free", "arguments": {}}', protocol=other).reason == "not_a_call"
+    own = replace(reading_protocol(), keys=("do", "with"), aliases=())
+    assert read('Okay {"do": "free", "with": "42"}', protocol=own).actions[0].input == "42"
+    assert read(PLAIN, protocol=own).reason == "not_a_call"
+
+
+def test_a_reply_is_read_once(monkeypatch):
+    texts = []
+    monkeypatch.setattr("toolkit.asking.extract", lambda text, **how: texts.append(text) or tk.extract(text, **how))
+    replies = [
+        f"Okay {PLAIN}",
+        '{"action": "list", "name": "free", "action_input": "42"}',
+        "Action: free\nAction Input: 7",
+    ]
+    assert [len(read(text).actions) for text in replies] == [1, 1, 1]
+    assert texts == replies
 
 
 WORDS = ["Here you go {}", "Okay {}", "json {}", "The action is {}", "Searching… {}", "Hier ist es {}", "I run {} now",

@@ -284,7 +284,7 @@ def walked() -> bool:
 
 
 def default_recursion_limit() -> Facts:
-    limit = tk.Agent(tk.ScriptedModel([])).setup.limits.model_calls
+    limit = tk.Agent(tk.ScriptedModel([])).recipe.agent.max_model_calls
     return {"recursion_limit": limit}, {"A-W14": {"recursion_limit": 25}}
 
 

@@ -98,8 +98,9 @@ def assistant_message(
 def _words(found: Extraction, raw: str) -> str:
     if found.status in ("broken", "truncated"):
         return raw
-    untouched = not found.calls and not found.rejected and not found.thinking and found.text == raw.strip()
-    return raw if untouched else found.text
+    # as it was written, where nothing was taken out; reading may put another sign for half a character
+    whole = not found.calls and not found.rejected and not found.thinking and len(found.text) == len(raw.strip())
+    return raw if whole else found.text
 
 
 def _invalid(found: Extraction, reply: Reply, turn: int) -> list[dict[str, Any]]:

@@ -81,8 +81,9 @@ class Draft(NamedTuple):
         sources: source text of values, by name or index.
         closed: whether every closer was there.
         flat: `arguments` are the members beside the name, so that they count only if all are declared.
-        doubtful: reason code for turning it down where it is only implied, such as `expression`.
+        doubtful: reason code for turning it down where it is only implied, such as `expression`; `in_sentence` counts.
         text_argument: text that is no object may be the single text parameter.
+        exact: it is an object with the two keys that the protocol states and no others.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Draft(NamedTuple):
     flat: bool = False
     doubtful: str | None = None
     text_argument: bool = False
+    exact: bool = False
 
     def at(self, span: Span) -> Draft:
         """Return the draft with another span."""

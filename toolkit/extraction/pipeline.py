@@ -20,7 +20,7 @@ from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
-from toolkit.extraction.types import ExtractedCall, Extraction, Rejected, Status
+from toolkit.extraction.types import CallKeys, ExtractedCall, Extraction, Rejected, Status
 from toolkit.extraction.walk import Taken, Walk
 from toolkit.messages import ToolCall
 
@@ -54,7 +54,8 @@ def extract(
     Args:
         text: the reply, with its thoughts if the server left them in.
         tools: what may be called; None if that is not known, so that any name in a marked call will do.
-        protocol: `auto` reads every syntax; a name, or an object with `syntax` and `fallbacks`, only that.
+        protocol: `auto` reads every syntax; a name, or an object with `syntax` and `fallbacks`, only that. An object
+            may also state the `keys` of a call, and with `aliases` the only others that count.
         finish_reason: what the server said; with `length` a call without its last closer is cut.
         native_calls: calls that the server read; they come first, and the text adds none to them.
         calls_in_thought: `if_only` takes a call in a closed thought with nothing behind it.
@@ -66,13 +67,15 @@ def extract(
     if not text and native_calls:  # nothing to walk through
         return _read_by_server(native_calls, index, finish_reason)
     names = syntax_names(protocol)
-    source = new_source(text or "", index, finish_reason)
+    source = new_source(text or "", index, finish_reason, protocol)
     walk = Walk(source, names).run()
     return finish(walk, source, native_calls, calls_in_thought)
 
 
-def new_source(text: str, index: ToolIndex, finish_reason: str | None) -> Source:
+def new_source(text: str, index: ToolIndex, finish_reason: str | None, protocol: Any = "auto") -> Source:
     """Return a fresh source for a reply; it can be written as UTF-8, which spans do not notice."""
+    if (keys := CallKeys.of(protocol)).pairs:
+        index = replace(index, keys=keys)
     if not text.isascii():
         text = one_for_one(text)
     fuel = Fuel(_FUEL + _FUEL_PER_CHARACTER * len(text))
@@ -110,6 +113,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
 
 def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     """Prefer calls that stand by themselves to calls inside sentences."""
+    taken = [one._replace(in_sentence=one.in_sentence or "in_sentence" in one.call.notes) for one in taken]
     if len({one.in_sentence for one in taken}) < 2:
         return taken
     rejected += [

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from toolkit.extraction.types import CallKeys
 from toolkit.tools import Tool, as_tool, as_tools
 
 _PREFIX = re.compile(r"^(?:functions?[.:]+|tools?[.:]+|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
@@ -63,6 +64,7 @@ class ToolIndex:
         last: letters and digits of the last part of a dotted name -> the tools that share them.
         known: written name -> what it was resolved to.
         endings: pattern of an opening bracket behind what may be a tool's name.
+        keys: under which keys a call stands, as far as the protocol states it.
     """
 
     tools: dict[str, ToolSpec]
@@ -71,6 +73,7 @@ class ToolIndex:
     last: dict[str, list[str]] = field(default_factory=dict)
     known: dict[str, Resolved] = field(default_factory=dict)
     endings: re.Pattern[str] | None = None
+    keys: CallKeys = CallKeys()  # noqa: RUF009 - a NamedTuple is fixed
 
     def resolve(self, written: str) -> Resolved:
         """Return the tool that `written` means.

@@ -51,11 +51,11 @@ def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
         raise Refused("schema_echo", "A schema stands in place of arguments.")
     if is_placeholder(arguments, tool):
         raise Refused("placeholder", "Every value only holds a place.")
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ("in_sentence",) if draft.doubtful == "in_sentence" else ()
     if tool is not None:
         coercion = Coercion(tool.parameters)
         arguments = coercion.untyped(arguments) if draft.untyped else coercion.arguments(arguments, draft.sources)
-        repairs, notes = repairs + coercion.repairs, tuple(coercion.notes)
+        repairs, notes = repairs + coercion.repairs, (*notes, *coercion.notes)
     elif draft.untyped:
         arguments = Coercion({}).untyped(arguments)
     if "duplicate_keys" in repairs:
@@ -63,8 +63,16 @@ def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
     codes = tuple(dict.fromkeys(filter(None, repairs))) if repairs else ()
     unknown = tool is None and not source.tools.open
     return ExtractedCall(
-        name, arguments, None, draft.span, draft.syntax, codes, confidence(codes), notes, unknown, closest
-    )
+        name, arguments, None, draft.span, draft.syntax, codes, confidence(codes), notes, unknown, closest,
+        _written(draft),
+    )  # fmt: skip
+
+
+def _written(draft: Draft) -> Any:
+    """Return the arguments word for word; None where there is no JSON value."""
+    if draft.arguments is NOTHING or draft.positional or draft.untyped:
+        return None
+    return {} if draft.arguments is None or draft.arguments == "" else draft.arguments
 
 
 def confidence(repairs: tuple[str, ...]) -> Confidence:
@@ -100,20 +108,10 @@ def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dic
     repairs: list[str] = []
     if draft.positional:
         value, repairs = _positional(draft, tool)
-    for code in ("string_arguments", "double_encoded"):
-        if not isinstance(value, str) or not value.strip():
-            break
-        read = read_json(value.strip(), 0)
-        if read.problem is not None or value.strip()[read.end :].strip():
-            break
-        value = read.value
-        repairs += [code, *read.repairs]
-    if (
-        value is NOTHING
-        or value is None
-        or value == ""
-        or (isinstance(value, str) and value.strip() in ("", "None", "{}"))
-    ):
+    if isinstance(value, str):
+        value, more = _decoded(value, draft.text_argument)
+        repairs += more
+    if value is NOTHING or value is None or (isinstance(value, str) and value.strip() in ("", "None", "{}")):
         if not explicit and (tool is None or tool.required):
             raise Refused("no_arguments", "It names a tool and gives no arguments.")
         return {}, repairs
@@ -124,6 +122,25 @@ def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dic
     if isinstance(value, list) and (pairs := _pairs(value)) is not None:
         return pairs, [*repairs, "listed_arguments"]
     raise Refused("bad_arguments", f"Arguments must be an object, not {repr(value)[:60]}.")
+
+
+def _decoded(text: str, may_be_text: bool) -> tuple[Any, list[str]]:
+    """Return what is written in a text, and what was mended; a text that `may_be_text` is more if it is an object."""
+    value: Any = text
+    repairs: list[str] = []
+    for code in ("string_arguments", "double_encoded"):
+        if not isinstance(value, str) or not (inner := value.strip()):
+            break
+        read = read_json(inner, 0)
+        if read.problem == "not_finite" and inner.startswith("{"):
+            raise Refused("bad_arguments", "A number in the JSON of the arguments is not finite.")
+        if read.problem is not None or inner[read.end :].strip():
+            break
+        value = read.value
+        repairs += [code, *read.repairs]
+    if may_be_text and (isinstance(value, (int, float)) or (isinstance(value, list) and _pairs(value) is None)):
+        return text, []
+    return value, repairs
 
 
 def _pairs(value: list[Any]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Find the calls in a decoded value: every spelling of name and arguments that models use.
+"""Find the calls in a decoded value: under the keys that a protocol states, else in every spelling that models use.
 
 Not here: whether a name is declared and arguments fit (`settle`), what is an example or a schema (`negatives`).
 """
@@ -76,17 +76,16 @@ def _encoded(value: str, tools: ToolIndex, span: Span, syntax: str, inner: dict[
 def _named(
     value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
 ) -> Draft | None:
-    """Read an object that has a name under one of the usual keys."""
-    keys = [key for key in value if key in _NAME_RANK and isinstance(value[key], str) and value[key].strip()]
-    if not keys:
+    """Read an object that has a name under a key for names."""
+    key, chosen = _keys(value, tools)
+    if key is None:
         return None
-    key = keys[0] if len(keys) == 1 else _best_name(keys, value, tools)
-    name = value[key]
-    given = [one for one in value if one in _ARGUMENT_RANK and one != key]
-    if given:
-        chosen = given[0] if len(given) == 1 else _best_arguments(given, value)
-        draft = Draft(name, value[chosen], span, syntax, repairs, text_argument=chosen in _TEXT_KEYS)
-        return draft if "description" not in value or not _is_schema(value[chosen]) else _echo(draft)
+    name = value[key] if isinstance(value[key], str) else ""
+    if chosen is not None:
+        given, exact = value[chosen], tools.keys.only and value.keys() == set(tools.keys.pairs[0])
+        text = tools.keys.only or chosen in _TEXT_KEYS
+        draft = Draft(name, given, span, syntax, repairs, text_argument=text, exact=exact)
+        return draft if "description" not in value or not _is_schema(given) else _echo(draft)
     if "description" in value and not tools.declared(name):
         return None
     rest = {one: inner for one, inner in value.items() if one != key and one not in _IGNORED}
@@ -94,11 +93,26 @@ def _named(
     known = tool is not None and bool(rest) and all(one in tool.properties for one in rest)
     if tool is not None and known and all(one in rest for one in tool.required):
         return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"), flat=True)
-    if rest and not explicit:
+    if rest and (not explicit or tools.keys.only):
         return None
     if "description" in rest:
         return _echo(Draft(name, {}, span, syntax, repairs))
     return Draft(name, NOTHING, span, syntax, repairs)
+
+
+def _keys(value: dict[str, Any], tools: ToolIndex) -> tuple[str | None, str | None]:
+    """Return the keys of name and arguments: those the protocol states, else the likeliest of the usual ones."""
+    stated = tools.keys
+    for pair in stated.pairs:
+        if pair[0] in value and pair[1] in value:
+            return pair
+    usual = (stated.pairs[0][0],) if stated.only else _NAME_RANK
+    keys = [key for key in value if key in usual and isinstance(value[key], str) and value[key].strip()]
+    if not keys:
+        return None, None
+    key = keys[0] if len(keys) == 1 else _best_name(keys, value, tools)
+    given = [] if stated.only else [one for one in value if one in _ARGUMENT_RANK and one != key]
+    return key, _best_arguments(given, value) if given else None
 
 
 def _best_name(keys: list[str], value: dict[str, Any], tools: ToolIndex) -> str:
@@ -125,7 +139,7 @@ def _single_keys(
     value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
 ) -> list[Draft]:
     """Read `{NAME: ARGS}`: every key is a tool's name."""
-    if not value or len(value) > 64:
+    if not value or len(value) > 64 or tools.keys.only:
         return []
     if not all(isinstance(inner, (dict, str, type(None))) for inner in value.values()):
         return []

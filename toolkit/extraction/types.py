@@ -5,14 +5,32 @@ Not here: how it is read (`toolkit.extraction.pipeline`) and how it is shown (`t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from toolkit.messages import ToolCall
 
 Status = Literal["called", "abstained", "broken", "truncated"]
 Confidence = Literal["exact", "repaired", "guessed"]
 Span = tuple[int, int]
+
+
+class CallKeys(NamedTuple):
+    """Say under which keys of a JSON object a call stands, where the protocol states it.
+
+    Attributes:
+        pairs: keys of name and arguments; an object with both keys of a pair means just what they say.
+        only: no other spelling counts.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    only: bool = False
+
+    @classmethod
+    def of(cls, protocol: object) -> CallKeys:
+        """Return the `keys` that a protocol states, and its `aliases`, beside which no others count."""
+        keys, aliases = getattr(protocol, "keys", None), getattr(protocol, "aliases", None)
+        return cls((keys, *(aliases or ())), aliases is not None) if isinstance(keys, tuple) else cls()
 
 
 @dataclass(frozen=True)
@@ -26,6 +44,8 @@ class ExtractedCall(ToolCall):
         confidence: `exact` nothing mended, `repaired` form mended, `guessed` name or place inferred.
         notes: what the invoker should know, such as a value that does not fit its type, with its path.
         unknown_tool: the name is not declared; `closest` then lists near names.
+        written: the arguments word for word, before they were fitted to the schema: an object, a text, whatever stands
+            there; an empty text and null are {}. None if there are none, or if they are no JSON value.
     """
 
     span: Span = (0, 0)
@@ -35,6 +55,7 @@ class ExtractedCall(ToolCall):
     notes: tuple[str, ...] = ()
     unknown_tool: bool = False
     closest: tuple[str, ...] = ()
+    written: Any = field(default=None, repr=False, compare=False)
 
     @property
     def call(self) -> ToolCall:

@@ -2,7 +2,7 @@
 
 A protocol is a folder, and its wording is an experimental variable:
 
-    protocol.toml       title, syntax it asks for, fallbacks it allows, [schema] keys of the constrained arm
+    protocol.toml       title, syntax it asks for, fallbacks it allows, [schema] keys of a call in JSON, their aliases
     system.jinja        instructions and tools; sees `tools`, `system`, `tool_choice`, `parallel`, `arm`
     call.jinja          one call, as the model would have written it; sees `call`
     tool_result.jinja   one result; sees `result`, `name`, `id`, `error`
@@ -51,7 +51,8 @@ class Protocol:
         syntax: the call syntax that replies are read with.
         fallbacks: further syntaxes that a reply may use instead; a call found so is marked as such.
         markers: strings that open a call; broken up wherever text of tools or users holds them.
-        keys: the keys of a call in the constrained arm, as (name, arguments).
+        keys: the keys of a call in JSON, as (name, arguments).
+        aliases: other pairs of keys that a reply may use; None allows all that models are known to write.
         files: file name -> content; what the hash is made from.
     """
 
@@ -64,6 +65,7 @@ class Protocol:
     markers: tuple[str, ...]
     keys: tuple[str, str]
     files: dict[str, str]
+    aliases: tuple[tuple[str, str], ...] | None = None
     _rendered: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -300,7 +302,22 @@ def _read(folder: Path) -> Protocol:
         markers=tuple(head.get("markers", ())),
         keys=(schema.get("name", "name"), schema.get("arguments", "arguments")),
         files=files,
+        aliases=_pairs(schema.get("aliases"), folder),
     )
+
+
+def _pairs(aliases: Any, folder: Path) -> tuple[tuple[str, str], ...] | None:
+    if aliases is None:
+        return None
+    pairs = [tuple(pair) for pair in aliases] if isinstance(aliases, list) else []
+    if len(pairs) != len(aliases) or not all(
+        len(pair) == 2 and all(isinstance(k, str) for k in pair) for pair in pairs
+    ):
+        raise ConfigError(
+            f'{str(folder / "protocol.toml")!r}: aliases must be pairs of keys, such as [["tool", "args"]], '
+            f"not {aliases!r}."
+        )
+    return tuple(pairs)  # type: ignore[arg-type] # pairs, as was just checked
 
 
 def _example(line: str, path: Path, number: int) -> list[ChatMessage]:

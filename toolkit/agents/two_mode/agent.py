@@ -25,7 +25,7 @@ from toolkit.agents.originals.two_mode import MAX_TOKENS, OriginalTwoModeAgent
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
 from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
 from toolkit.agents.two_mode.prompts import load_examples, load_template
-from toolkit.agents.two_mode.reading import Wanted, read_actions, reading_protocol
+from toolkit.agents.two_mode.reading import ToolModeReading, read_actions, reading_protocol
 from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, TwoModeTurn
 from toolkit.asking import check_reply, prompt_request
 from toolkit.errors import ModelError, check_word
@@ -151,7 +151,7 @@ class TwoModeAgent:
         trace = Trace("TwoModeAgent")
         shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
         runs: list[ActionRun] = []
-        wanted = Wanted((), "model_failed", "The model failed in tool mode.")
+        wanted = ToolModeReading((), "model_failed", "The model failed in tool mode.")
         try:
             wanted = yield from self._tool_mode(message, shown, trace)
             for action in wanted.actions:
@@ -195,14 +195,16 @@ class TwoModeAgent:
         ]
         return ActionRun(name, value, data, failed, action.repairs)
 
-    def _tool_mode(self, message: str, shown: Sequence[ShownTurn], trace: Trace) -> Generator[Ask, Any, Wanted]:
+    def _tool_mode(
+        self, message: str, shown: Sequence[ShownTurn], trace: Trace
+    ) -> Generator[Ask, Any, ToolModeReading]:
         """Ask in tool mode, again where a repair is due, and return what is wanted."""
         if self.gate is not None and not self.gate(message):
-            return Wanted((), "gate", "The gate said that no action is needed.")
+            return ToolModeReading((), "gate", "The gate said that no action is needed.")
         problem = ""
         held = self.recipes[TOOL].arm == "constrained"
         schema = reply_schema(self.actions.values(), self.several) if held else None
-        wanted = Wanted()
+        wanted = ToolModeReading()
         for _ in range(self.repairs + 1):
             reply = yield from self._ask(TOOL, self.tool_text(message, shown, problem), trace, schema)
             wanted = self._read(reply)
@@ -211,11 +213,11 @@ class TwoModeAgent:
                 break
         return wanted
 
-    def _read(self, reply: Reply) -> Wanted:
+    def _read(self, reply: Reply) -> ToolModeReading:
         try:
             check_reply(reply)
         except ModelError as error:
-            return Wanted((), "model_failed", f"The model failed in tool mode: {error}")
+            return ToolModeReading((), "model_failed", f"The model failed in tool mode: {error}")
         cut = reply.replace(text=cut_at_stop(reply.text, self.stop))
         return read_actions(cut, self.actions, self.several, self.recipes[TOOL])
 
@@ -249,7 +251,7 @@ class TwoModeAgent:
         return f"TwoModeAgent({', '.join(self.actions) or 'no actions'}; {len(self.turns)} turns)"
 
 
-def _settled(message: str, wanted: Wanted, runs: Sequence[ActionRun]) -> TwoModeTurn:
+def _settled(message: str, wanted: ToolModeReading, runs: Sequence[ActionRun]) -> TwoModeTurn:
     """Return the turn as far as it is known before chat mode speaks."""
     turn = TwoModeTurn(message, actions=tuple(runs))
     good = [run for run in runs if run.error is None]

@@ -12,6 +12,7 @@ import re
 from toolkit.extraction.drafts import Draft, Reading, Source
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
+from toolkit.extraction.places import place, shown
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -29,6 +30,8 @@ _STRAY = re.compile(
     r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
 )
 _LOOK = 600
+_OPENED = re.compile(r"(?:^|[:\n])[ \t]*\($")
+_CLOSED = re.compile(r"\)[\s.;]*?(?:\n|$)")
 _BACK = re.compile(r"functools\s*$")
 
 
@@ -110,7 +113,18 @@ def _taken(source: Source, start: int, read: JsonRead, label: str, explicit: boo
         end, label, codes = stray.end(), "hermes", (*codes, "missing_open_tag")
     drafts = [_relabel(draft, label, codes, read.closed) for draft in found]
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
-    return Reading(end, tuple(drafts), explicit=explicit or stray is not None)
+    return fit_for_sentence(source, start, Reading(end, tuple(drafts), explicit=explicit or stray is not None))
+
+
+def fit_for_sentence(source: Source, start: int, reading: Reading) -> Reading:
+    """Let a call of exactly the stated form stand in a sentence, or in round brackets, that does not speak about it."""
+    text, exact = source.text, all(draft.exact and draft.closed for draft in reading.drafts)
+    veto = place(text, start, reading.end, 0).veto if exact and not reading.explicit else None
+    if veto == "quoted" and _OPENED.search(text, max(0, start - _LOOK), start) and _CLOSED.match(text, reading.end):
+        veto = "in_sentence"
+    if veto != "in_sentence" or shown(text, start):
+        return reading
+    return reading._replace(drafts=tuple(draft._replace(doubtful=veto) for draft in reading.drafts), placed=True)
 
 
 def _relabel(draft: Draft, label: str, codes: tuple[str, ...], closed: bool) -> Draft:

@@ -13,6 +13,7 @@ from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import Draft, Reading, Source
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.syntaxes.bare_json import fit_for_sentence
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
 from toolkit.extraction.types import Rejected
@@ -132,7 +133,7 @@ def _json(source: Source, start: int, at: int) -> Reading | None:
     if body.problem == "truncated":
         cut = Rejected((end, source.limit), "md_json", "truncated", "A further call was cut.")
         return Reading(source.limit, tuple(drafts), (cut,), explicit=False)
-    return Reading(end, tuple(drafts), explicit=False)
+    return fit_for_sentence(source, start, Reading(end, tuple(drafts), explicit=False))
 
 
 def _labelled(draft: Draft, text: str) -> Draft:
