@@ -175,9 +175,7 @@ def assemble(
     settings = Options.of(options, recipe.settings) if options else recipe.settings
     if recipe.arm == "native":
         shown = None if tool_choice == "none" else list(offered) or None
-        return Request(
-            messages, offered, shown, None, settings, None if tool_choice == "auto" or not shown else tool_choice
-        )
+        return Request(messages, offered, shown, None, settings, None if tool_choice == "auto" else tool_choice)
     protocol = recipe.loaded_protocol
     prompt = protocol.render(offered, messages, tool_choice, arm=recipe.arm, parallel=parallel)
     schema = protocol.response_schema(offered, tool_choice, parallel=parallel) if recipe.arm == "constrained" else None

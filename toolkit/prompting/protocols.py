@@ -317,7 +317,7 @@ def _pairs(aliases: Any, folder: Path) -> tuple[tuple[str, str], ...] | None:
             f'{str(folder / "protocol.toml")!r}: aliases must be pairs of keys, such as [["tool", "args"]], '
             f"not {aliases!r}."
         )
-    return tuple(pairs)  # type: ignore[arg-type] # pairs, as was just checked
+    return tuple(pairs)
 
 
 def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
