@@ -1,9 +1,11 @@
 """Offer ready middleware, one small module each, under our names and LangChain's: `tk.middleware.NAME`.
 
+`print(tk.middleware.names_table())` says what each does; `tk.middleware.build` makes one of plain data.
+
 Where arguments differ from LangChain's:
 
-    ContextEditing   no `edits`: trigger, keep, exclude_tools and placeholder are its own; one for each edit.
-                     `token_counter`, `token_count_method` are `count_tokens`; `persist` also changes the state
+    ContextEditing   no `edits`: trigger (4,000 unless set), keep, exclude_tools and placeholder are its own; take one
+                     for each edit. `token_counter` is `count_tokens`; `persist` also changes the state
     HumanApproval    `interrupt_on` is `tools` (a dict will do); the run does not stop, but asks `ask`
     Planning         the words of `tool_description` are in `prompts/agents/write_todos.jinja`
     PIIRedaction     `pii_type` is `kind`; a detector gives (start, end) pairs

@@ -44,11 +44,11 @@ class HumanApproval(ToolWrapper):
     def __init__(
         self,
         tools: Iterable[Tool | str] | Mapping[str, Any] | Literal["dangerous"] | None = None,
-        ask: Ask | str = ask_by_input,
+        ask: Ask | str | None = None,
     ) -> None:
         self.by_mark = tools == "dangerous"
         super().__init__([name for name, asked in tools.items() if asked] if isinstance(tools, Mapping) else tools)
-        self.ask: Ask = ask if callable(ask) else lambda call: ask
+        self.ask: Ask = ask_by_input if ask is None else ask if callable(ask) else lambda call: ask
 
     def concerns(self, request: ToolCallRequest) -> bool:
         """Tell whether there is to be a question; a tool that is not there cannot run anyway."""
