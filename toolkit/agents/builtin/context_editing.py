@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from toolkit.agents.builtin.history import asking
-from toolkit.agents.builtin.wrappers import ModelWrapper
+from toolkit.agents.builtin.wrappers import ModelWrapper, names_of
 from toolkit.agents.middleware import State, Update
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.tokens import estimate
 from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.tools import Tool
 
 
 class ContextEditing(ModelWrapper):
@@ -32,7 +33,7 @@ class ContextEditing(ModelWrapper):
         trigger: tokens of the history, estimated.
         keep: so many of the last results stay.
         persist: whether the state is changed too; otherwise only the model's view is (Source: langchain#37815).
-        exclude_tools: names of tools whose results stay.
+        exclude_tools: tools or their names, whose results stay.
         placeholder: what stands in their place.
         count_tokens: function of the messages; by default four characters count as one token.
     """
@@ -43,12 +44,12 @@ class ContextEditing(ModelWrapper):
         keep: int = 3,
         *,
         persist: bool = False,
-        exclude_tools: Iterable[str] = (),
+        exclude_tools: Iterable[Tool | str] = (),
         placeholder: str = "[cleared]",
         count_tokens: Callable[[Sequence[ChatMessage]], int] = estimate,
     ) -> None:
         self.trigger, self.keep, self.persist = trigger, keep, persist
-        self.exclude, self.placeholder, self.count = frozenset(exclude_tools), placeholder, count_tokens
+        self.exclude, self.placeholder, self.count = names_of(exclude_tools), placeholder, count_tokens
 
     def before_model(self, state: State, runtime: Runtime) -> Update:
         """Change the state, if that was asked for."""

@@ -144,6 +144,8 @@ class ModelRetry(ModelWrapper):
     """
 
     def __init__(self, max_retries: int = 2, **more: Any) -> None:
+        if more.get("on_failure") in ("raise", "return_message"):  # LangChain's older words, which it ignores here too
+            del more["on_failure"]
         self.backoff = Backoff.of(max_retries, more)
 
     async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from toolkit.agents.builtin.history import last_question
-from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper
+from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, names_of
 from toolkit.agents.foreign import as_model
 from toolkit.agents.middleware import ModelResult
 from toolkit.agents.requests import ModelRequest
@@ -40,17 +40,17 @@ class ToolSelection(ModelWrapper):
         model: who chooses, or its name, asked before each call, however few tools there are; None compares words,
             which costs nothing.
         max_tools: how many tools to offer at most.
-        always_include: names of tools that are offered in any case, after the chosen ones.
+        always_include: tools or their names, that are offered in any case, after the chosen ones.
 
     Raises:
         ConfigError: at a model call for which a tool of `always_include` is missing.
     """
 
     def __init__(
-        self, model: ChatModel | str | None = None, *, max_tools: int = 5, always_include: Iterable[str] = ()
+        self, model: ChatModel | str | None = None, *, max_tools: int = 5, always_include: Iterable[Tool | str] = ()
     ) -> None:
         self.model: ChatModel | None = as_model(model)
-        self.max_tools, self.always = max_tools, tuple(always_include)
+        self.max_tools, self.always = max_tools, names_of(always_include)
 
     async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
         """Offer the chosen tools."""

@@ -76,6 +76,16 @@ def _lifted(handler: Callable[[Given], T]) -> Callable[[Given], Awaitable[T]]:
     return call
 
 
+def names_of(tools: Iterable[Tool | str] | str) -> tuple[str, ...]:
+    """Return the names of tools; one name alone will do.
+
+    >>> names_of("add"), names_of(["add", Tool("sum", "Add.", {})])
+    (('add',), ('add', 'sum'))
+    """
+    given = [tools] if isinstance(tools, str) else tools
+    return tuple(tool if isinstance(tool, str) else tool.name for tool in given)
+
+
 class ModelWrapper(AgentMiddleware):
     """Stand around model calls; override `changed` to change the request, or `around` for more."""
 
@@ -104,8 +114,7 @@ class ToolWrapper(AgentMiddleware):
     """
 
     def __init__(self, tools: Iterable[Tool | str] | str | None = None) -> None:
-        given = [tools] if isinstance(tools, str) else tools
-        self.only = None if given is None else {tool if isinstance(tool, str) else tool.name for tool in given}
+        self.only = None if tools is None else names_of(tools)
 
     def concerns(self, request: ToolCallRequest) -> bool:
         """Tell whether the call is of one of the tools."""
