@@ -126,7 +126,7 @@ class Recipe:
         parallel: whether one reply may hold several calls.
         system: a system text of your own, put first.
         agent: how a run of the agent behaves beside its requests; an `AgentSettings` or a dict of them.
-        middleware: what stands around an agent's steps, outermost first: names, or {"name": …, "arguments": {…}};
+        middleware: what stands around an agent's steps, outermost first: names, or {"name": …, "arguments": …};
             a name of `tk.middleware`, or "package.module:Class", which is imported. Read only recipes you trust.
         name: a label for tables; made from arm and protocol where empty.
 
@@ -308,10 +308,11 @@ def _middleware(value: Any) -> dict[str, Any]:
     """Read one entry of `middleware`; whether such a class exists is found when an agent is made of the recipe."""
     entry: Any = {"name": value} if isinstance(value, str) else value
     fits = isinstance(entry, Mapping) and set(entry) <= {"name", "arguments"} and isinstance(entry.get("name"), str)
-    if not fits or not isinstance(entry.get("arguments", {}), Mapping):
+    arguments = entry.get("arguments", {}) if fits else None
+    if not isinstance(arguments, (Mapping, list, tuple)):
         raise ConfigError(f'{value!r} names no middleware. Write "NAME", or {{"name": "NAME", "arguments": {{…}}}}.')
-    arguments = dict(entry.get("arguments", {}))
-    return {"name": entry["name"], **({"arguments": arguments} if arguments else {})}
+    given = dict(arguments) if isinstance(arguments, Mapping) else list(arguments)
+    return {"name": entry["name"], **({"arguments": given} if given else {})}
 
 
 def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:

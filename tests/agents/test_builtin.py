@@ -25,9 +25,9 @@ from toolkit.agents.builtin import (
     ToolRetry,
     ToolSelection,
 )
-from toolkit.agents.builtin.human_approval import ApprovalBox, Decision, read_decision
 from toolkit.agents.builtin.retry import Backoff
 from toolkit.errors import ConfigError, LimitError
+from toolkit.execution.approval import Decision
 
 
 def call(name="add", cid="c1", **arguments):
@@ -69,6 +69,8 @@ def test_model_retry_ends_with_words_or_raises():
         agent([RuntimeError("down")], ModelRetry(0, on_failure="error")).run("go")
     with pytest.raises(RuntimeError):
         agent([RuntimeError("down"), "up"], ModelRetry(2, retry_on=ValueError, on_failure="error")).run("go")
+    by_name = ModelRetry(1, retry_on=["OSError", "RuntimeError"], initial_delay=0)
+    assert agent([RuntimeError("down"), "up"], by_name).run("go").text == "up"
     assert agent([RuntimeError("x")], ModelRetry(0, on_failure=lambda e: f"sorry: {e}")).run("go").text == "sorry: x"
 
 
@@ -77,6 +79,10 @@ def test_waits_grow_and_are_capped():
     assert all(0.75 <= wait <= 1.25 for wait in Backoff(1, 1).delays())
     with pytest.raises(ConfigError, match="max_retries"):
         Backoff(-1)
+    with pytest.raises(ConfigError, match="'raise' is unknown"):
+        ToolRetry(on_failure="raise")
+    with pytest.raises(ConfigError, match="Did you mean 'jitter'"):
+        ModelRetry(jiter=False)
 
 
 def test_tool_retry_runs_again_only_what_it_is_for(boom):
@@ -110,6 +116,8 @@ def test_tool_errors_words_what_it_knows(boom):
     assert trace.tool_results[0].result == "boom: no"
     other = ToolErrors(lambda error, request: None)
     assert "kaput" in agent([call("boom"), "done"], other, [boom]).run("go").tool_results[0].result
+    by_name = ToolErrors({"OSError": "gone", "Exception": "broken"}, tools=["boom"])
+    assert both_ways(lambda: agent([call("boom"), "done"], by_name, [boom])).tool_results[0].result == "broken"
     with pytest.raises(ConfigError):
         ToolErrors("text")
 
@@ -302,28 +310,51 @@ def test_input_is_the_default_question(monkeypatch):
     assert 'Run pay({"amount": 9})?' in asked[0]
 
 
-def test_the_box_waits_for_a_button():
-    async def scene():
-        box = ApprovalBox(show=False)
-        run = asyncio.ensure_future(agent([call("pay", amount=9), "done"], HumanApproval(ask=box), [pay]).arun("go"))
-        while box.widget is None:
-            await asyncio.sleep(0.01)
-        _, text, buttons = box.widget.children
-        text.value = '{"amount": 3}'
-        buttons.children[1].click()
-        return await run
-
-    assert asyncio.run(scene()).tool_results[0].result == "paid 3"
-
-
-def test_an_async_question_needs_an_async_run():
+def test_an_async_question_may_be_put_in_any_run():
     async def ask(c):
+        await asyncio.sleep(0)
+        return {"amount": c.arguments["amount"] - 1}
+
+    assert both_ways(lambda: agent([call("pay", amount=9), "done"], HumanApproval(ask=ask), [pay])).text == "done"
+    with pytest.raises(ConfigError, match="'perhaps'"):
+        Decision("perhaps")
+
+
+def test_what_an_ask_changes_is_not_run():
+    def ask(c):
+        c["args"]["amount"] = 1
         return True
 
-    with pytest.raises(ConfigError, match="arun"):
-        agent([call("pay", amount=9)], HumanApproval(ask=ask), [pay]).run("go")
-    with pytest.raises(ConfigError):
-        read_decision(Decision("perhaps"))
+    trace = both_ways(lambda: agent([call("pay", amount=9), "done"], HumanApproval(ask=ask), [pay]))
+    assert trace.tool_results[0].result == "paid 9"
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "error"),
+    [
+        (True, "paid 9", False),
+        ('edit {"amount": 1}', "paid 1", False),
+        ("respond: paid already", "paid already", False),
+        ("no: too much", "too much", True),
+        (Decision("reject"), "not allow", True),
+        (7, "the answer was a int", True),
+    ],
+    ids=str,
+)
+def test_an_agent_and_an_invoker_take_the_same_ask(answer, result, error):
+    risky = tk.Tool.from_function(pay, effect="dangerous")
+    asked = tk.ToolInvoker([risky], raise_on_failure=False, ask=lambda c: answer).invoke(call("pay", amount=9))
+    made = agent([call("pay", amount=9), "done"], HumanApproval("dangerous", lambda c: answer), [risky])
+    for found in (asked, made.run("go").tool_results[0]):
+        assert result in found.result
+        assert found.error is error
+
+
+def test_an_ask_may_be_one_fixed_answer_and_tools_a_dict():
+    gate = HumanApproval({"pay": True, "look": False}, ask="no: not today")
+    look = tk.Tool("look", "", {"type": "object"}, lambda: "seen")
+    trace = both_ways(lambda: agent([call("pay", amount=9), call("look", "c2"), "done"], gate, [pay, look]))
+    assert [r.result for r in trace.tool_results] == ["The user does not allow this call: not today", "seen"]
 
 
 # ------------------------------------------------------------------ tools and prompts

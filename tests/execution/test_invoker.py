@@ -275,20 +275,20 @@ def test_whole_floats_become_ints_only_where_the_signature_says_int():
 def test_dangerous_tools_wait_for_leave():
     asked_for, ran = [], []
     tool = named("drop", lambda: ran.append(1) or "dropped", effect="dangerous")
-    invoker = quiet(tool, weather, approve=lambda call: asked_for.append(call.tool_name))
+    invoker = quiet(tool, weather, ask=lambda call: asked_for.append(call.tool_name))
     assert "did not allow this call of 'drop'" in invoker.invoke(tk.ToolCall("drop")).result
     out = invoker.run(asked(tk.ToolCall("drop"), tk.ToolCall("weather", {"city": "A"})))
     assert [flag for _, flag in results(out)] == [True, False]
     assert (asked_for, ran) == (["drop", "drop"], [])
-    assert quiet(tool, approve=lambda call: True).invoke(tk.ToolCall("drop")).result == "dropped"
+    assert quiet(tool, ask=lambda call: True).invoke(tk.ToolCall("drop")).result == "dropped"
     assert quiet(tool).invoke(tk.ToolCall("drop")).result == "dropped"
     with pytest.raises(tk.ToolNotApprovedError):
-        tk.ToolInvoker([tool], approve=lambda call: False).run(asked(tk.ToolCall("drop"), tk.ToolCall("drop")))
+        tk.ToolInvoker([tool], ask=lambda call: False).run(asked(tk.ToolCall("drop"), tk.ToolCall("drop")))
 
 
 def test_nobody_is_asked_about_a_call_that_does_not_fit():
     tool = tk.Tool("drop", "d", {"type": "object", "required": ["x"]}, lambda x: x, effect="dangerous")
-    assert "do not fit" in quiet(tool, approve=pytest.fail).invoke(tk.ToolCall("drop")).result
+    assert "do not fit" in quiet(tool, ask=pytest.fail).invoke(tk.ToolCall("drop")).result
 
 
 async def _yes(call):
@@ -303,7 +303,7 @@ async def _no(call):
     ("hook", "error"), [(_yes, False), (_no, True), (raising(OSError()), True)], ids=["yes", "no", "fails"]
 )
 def test_the_approval_hook_may_be_async_and_refuses_where_it_fails(hook, error):
-    invoker = quiet(named("drop", effect="dangerous"), approve=hook)
+    invoker = quiet(named("drop", effect="dangerous"), ask=hook)
     calls = asked(tk.ToolCall("drop"), tk.ToolCall("drop"))
     assert invoker.invoke(tk.ToolCall("drop")).error is error
     assert [flag for _, flag in results(invoker.run(calls))] == [error, error]
@@ -367,7 +367,7 @@ def test_hooks_that_end_the_program_do_not():
         named("kept", lambda: {"a": 1}, outputs_to_state={"a": {"handler": lambda old, new: sys.exit(1)}}),
         named("held", effect="dangerous"),
     ]
-    invoker = quiet(*tools, approve=lambda call: sys.exit(1))
+    invoker = quiet(*tools, ask=lambda call: sys.exit(1))
     calls = [tk.ToolCall("take", {"picky": {"name": "x"}}), *map(tk.ToolCall, ("handled", "kept", "held"))]
     state = tk.State({"a": {"type": str}})
     assert [invoker.invoke(call, state=state).error for call in calls] == [True] * 4

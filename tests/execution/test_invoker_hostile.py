@@ -203,19 +203,19 @@ def test_arguments_nested_beyond_reason_are_an_error():
     assert [flag for _, flag in out] == [True] * 4
 
 
-def test_the_approve_hook_cannot_change_what_runs():
+def test_an_ask_cannot_change_what_runs():
     ran = []
     schema = {"type": "object", "properties": {"n": {"type": "integer"}, "where": {"type": "object"}}}
     tool = tk.Tool("t", "", schema, lambda n, where: ran.append((n, where)) or "ok", effect="dangerous")
 
-    def approve(call):
+    def ask(call):
         call.arguments["n"] = "rm -rf"
         call.arguments["where"]["path"] = "/"
         call.arguments["extra"] = 1
         return True
 
     call = tk.ToolCall("t", {"n": 1, "where": {"path": "a"}}, "c1")
-    assert every_way(quiet(tool, approve=approve), call) == [("ok", False)] * 4
+    assert every_way(quiet(tool, ask=ask), call) == [("ok", False)] * 4
     assert ran == [(1, {"path": "a"})] * 4
     assert call.arguments == {"n": 1, "where": {"path": "a"}}
 
@@ -231,25 +231,25 @@ class Strange:
 
 
 @pytest.mark.parametrize(
-    "answer", [Strange(), "no", "yes", 1, [0], None, False, ()], ids=lambda answer: type(answer).__name__
+    "answer", [Strange(), "no", "true", 1, [0], None, False, ()], ids=lambda answer: type(answer).__name__
 )
-def test_anything_but_true_refuses(answer):
+def test_anything_but_a_clear_yes_refuses(answer):
     tool = named("t", lambda: "ran", effect="dangerous")
-    out = every_way(quiet(tool, approve=lambda call: answer), tk.ToolCall("t"))
+    out = every_way(quiet(tool, ask=lambda call: answer), tk.ToolCall("t"))
     assert all("did not allow" in text and flag for text, flag in out)
 
 
 def test_an_array_refuses():
     numpy = pytest.importorskip("numpy")
     tool = named("t", lambda: "ran", effect="dangerous")
-    result = quiet(tool, approve=lambda call: numpy.array([True, True])).invoke(tk.ToolCall("t"))
-    assert "must return True or False, not a ndarray" in result.result
+    result = quiet(tool, ask=lambda call: numpy.array([True, True])).invoke(tk.ToolCall("t"))
+    assert "the answer was a ndarray, not True" in result.result
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError()], ids=lambda error: type(error).__name__)
-def test_an_async_hook_that_ends_the_program_refuses(error):
-    async def approve(call):
+def test_an_async_ask_that_ends_the_program_refuses(error):
+    async def ask(call):
         raise error
 
-    out = every_way(quiet(named("t", lambda: "ran", effect="dangerous"), approve=approve), tk.ToolCall("t"))
+    out = every_way(quiet(named("t", lambda: "ran", effect="dangerous"), ask=ask), tk.ToolCall("t"))
     assert all("asking failed" in text and flag for text, flag in out)

@@ -102,12 +102,12 @@ def test_a_tool_survives_json():
 def test_toolsets_and_invokers_survive_json():
     tools = tk.Toolset([wired(), decorated])
     assert tk.Toolset.from_dict(json.loads(json.dumps(tools.to_dict()))) == tools
-    invoker = tk.ToolInvoker(tools, raise_on_failure=False, max_workers=2, timeout_s=3.0, approve=yes)
+    invoker = tk.ToolInvoker(tools, raise_on_failure=False, max_workers=2, timeout_s=3.0, ask=yes)
     data = json.loads(json.dumps(invoker.to_dict()))
     before = json.dumps(data)
     back = tk.ToolInvoker.from_dict(data)
     assert back.to_dict() == invoker.to_dict()
-    assert (back.approve, back.tools) == (yes, list(tools))
+    assert (back.ask, back.tools) == (yes, list(tools))
     assert json.dumps(data) == before
     with pytest.raises(tk.ConfigError, match="is no ToolInvoker"):
         tk.ToolInvoker.from_dict({**data, "type": "os.system"})

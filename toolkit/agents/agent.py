@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit.agents import performer
 from toolkit.agents.middleware import AgentMiddleware
-from toolkit.agents.plan import Plan, make_middleware
+from toolkit.agents.plan import Plan
 from toolkit.agents.requests import system_of
 from toolkit.agents.run import Setup
 from toolkit.agents.structured import response_tool
@@ -92,7 +92,7 @@ class Agent:
             _refuse_beside_recipe([name for name, value in given.items() if value])
             recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
             self.model = as_model(recipe.model if model is None else model)
-        own = (*map(make_middleware, recipe.middleware), *middleware)
+        own = (*(_built(entry) for entry in recipe.middleware), *middleware)
         plan = Plan(own, tuple(as_tools(tools)), state_schema)
         _check_choice(recipe.tool_choice, plan.tools)
         system = _system(system_prompt)
@@ -160,6 +160,13 @@ class Agent:
     def __repr__(self) -> str:
         tools = ", ".join(tool.name for tool in self.tools)
         return f"Agent({self.model.name}, {self.recipe.arm}, tools=[{tools}])"[:100]
+
+
+def _built(entry: Mapping[str, Any]) -> AgentMiddleware:
+    """Make a middleware that a recipe names."""
+    from toolkit.agents import builtin
+
+    return builtin.build(entry["name"], entry.get("arguments", {}))
 
 
 def _recipe(

@@ -7,17 +7,16 @@ Not here: running the hooks (`toolkit.agents.loop`, `toolkit.agents.drivers`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from toolkit.agents.middleware import HOOKS, NODE_HOOKS, AgentMiddleware, has_hook, has_when, jump_targets
 from toolkit.agents.state import StateField, schema_fields
-from toolkit.errors import ConfigError, check_word
+from toolkit.errors import ConfigError
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.tools import Tool, as_tools
-from toolkit.tools.import_paths import resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,28 +196,3 @@ def _unique_names(middleware: Sequence[AgentMiddleware]) -> tuple[str, ...]:
         taken[name] = explicit
         names.append(name)
     return tuple(names)
-
-
-def make_middleware(entry: Mapping[str, Any]) -> AgentMiddleware:
-    """Make the middleware that an entry of a recipe names: {"name": …, "arguments": {…}}.
-
-    A name with a colon is `package.module:Class`; the module is imported, which runs it.
-
-    Raises:
-        ConfigError: there is no such class, or it does not take the arguments.
-    """
-    name = entry["name"]
-    if ":" in name:
-        found: Any = resolve(name.replace(":", "."))
-    else:
-        from toolkit.agents import builtin
-
-        check_word("middleware", name, builtin.__all__)
-        found = getattr(builtin, name)
-    try:
-        made = found(**entry.get("arguments", {}))
-    except TypeError as error:
-        raise ConfigError(f"Middleware {name!r} cannot be made: {error}. Mend its arguments.") from None
-    if not isinstance(made, AgentMiddleware):
-        raise ConfigError(f"{name!r} makes {made!r}, which is no AgentMiddleware.")
-    return made

@@ -1,73 +1,177 @@
-"""Ask the user for leave before a tool marked `dangerous` runs.
+"""Ask somebody whether a call may run: what an `ask` is given, what it may answer, and `ask_by_input`.
 
-Not here: what counts as dangerous (`Tool.effect`).
+`ToolInvoker(ask=…)` and `HumanApproval(ask=…)` take the same function of the call, sync or async. It gets a copy, so
+what it changes is neither run nor in the conversation. Its answer is a `Decision`, or
+
+    True, "yes"              run the call
+    "edit {json}", a dict    run it with these arguments
+    "respond: text"          run nothing; the text is the result
+    False, None, "no: why"   run nothing; say why
+
+and anything else refuses. Under `run` an async `ask` runs on an event loop of the toolkit's own; under `run_async` and
+`arun` a sync one runs on a thread, so that the loop goes on.
+Not here: which calls are asked about (`Tool.effect`, `HumanApproval(tools=…)`), buttons (`tk.lab.ask_in_notebook`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any
+import json
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from toolkit.errors import ToolNotApprovedError
+from toolkit.errors import ConfigError, ToolNotApprovedError
 from toolkit.execution.arguments import copied
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.functions import awaited, is_being_cancelled
-from toolkit.execution.threads import run_coroutine
+from toolkit.execution.ready import ReadyTool
+from toolkit.execution.threads import in_thread, run_coroutine
 from toolkit.messages import ToolCall
 
-Approve = Callable[[ToolCall], Any]  # True allows; may be async
+_KEYBOARD = threading.Lock()  # there is one, however many agents ask
 
 
-def ask(approve: Approve, call: ToolCall, arguments: dict[str, Any]) -> None:
-    """Ask for leave to run a call with its checked arguments; a hook that fails refuses.
+@dataclass(frozen=True)
+class Decision:
+    """Hold what was decided about a call.
 
-    The hook gets a copy: what it changes is neither run nor in the conversation.
+    Attributes:
+        kind: "approve" runs the call, "edit" runs it with `arguments`, "reject" answers it with an error that holds
+            `text`, "respond" answers it with `text` as if the tool had said so.
+        arguments: for "edit".
+        text: for "reject" and "respond".
 
     Raises:
-        ToolNotApprovedError: the answer was not True, or the hook failed.
+        ConfigError: another kind.
+    """
+
+    kind: Literal["approve", "edit", "reject", "respond"]
+    arguments: Mapping[str, Any] | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("approve", "edit", "reject", "respond"):
+            raise ConfigError(f"Decision {self.kind!r} is unknown. Use approve, edit, reject or respond.")
+
+    @classmethod
+    def of(cls, answer: Any) -> Decision:
+        """Read an answer; anything but a clear yes refuses.
+
+        >>> Decision.of("y").kind, Decision.of("").kind, Decision.of('edit {"n": 1}').arguments
+        ('approve', 'reject', {'n': 1})
+        """
+        if isinstance(answer, Decision):
+            return answer
+        if isinstance(answer, bool) or answer is None:
+            return cls("approve" if answer else "reject")
+        if isinstance(answer, Mapping):
+            return cls("edit", dict(answer))
+        if not isinstance(answer, str):  # such as an array, which is neither true nor false
+            return cls(
+                "reject", text=f"the answer was a {type(answer).__name__}, not True, False, a text or a Decision"
+            )
+        text = answer.strip()
+        word, _, rest = text.partition(":")
+        if text.casefold() in ("y", "yes", "approve", "ok"):
+            return cls("approve")
+        if text.casefold().startswith("edit"):
+            return _edit(text[4:].lstrip(": "))
+        if word.casefold() == "respond":
+            return cls("respond", text=rest.strip())
+        return cls("reject", text=rest.strip() if word.casefold() in ("reject", "no", "n") else text)
+
+
+def _edit(text: str) -> Decision:
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        return Decision("reject", text=f"the new arguments are no JSON ({error})")
+    if isinstance(arguments, dict):
+        return Decision("edit", arguments)
+    return Decision("reject", text="the new arguments are no JSON object")
+
+
+Answer = Decision | Mapping[str, Any] | str | bool | None
+Ask = Callable[[ToolCall], Answer | Awaitable[Answer]]
+
+
+def decide(ask: Ask, call: ToolCall) -> Decision:
+    """Ask about a call; what `ask` raises goes on."""
+    answer = _put(ask, call)
+    return Decision.of(run_coroutine(awaited(answer)) if inspect.isawaitable(answer) else answer)
+
+
+async def adecide(ask: Ask, call: ToolCall) -> Decision:
+    """Ask about a call without holding up the event loop; what `ask` raises goes on."""
+    answer = await asyncio.wrap_future(in_thread(lambda: _put(ask, call), "toolkit-ask"))
+    return Decision.of(await answer if inspect.isawaitable(answer) else answer)
+
+
+def _put(ask: Ask, call: ToolCall) -> Any:
+    try:
+        return ask(replace(call, arguments=copied(call.arguments)))
+    except StopIteration as error:  # would end whatever loop it meets, and hang who waits for a thread
+        raise RuntimeError(f"ask raised {error!r}. Give next() a default.") from error
+
+
+def leave(ask: Ask, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments that a call may run with, and what was answered in the tool's place, if anything.
+
+    Raises:
+        ToolNotApprovedError: it was refused, or asking failed.
+        ToolArgumentsError: edited arguments that do not fit.
     """
     try:
-        answer = approve(_shown_to_user(call, arguments))
-        answer = run_coroutine(awaited(answer)) if inspect.isawaitable(answer) else answer
+        decision = decide(ask, ToolCall(call.tool_name, arguments, call.id))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise _failed(call, error) from error
-    _judge(call, answer)
+        raise _failure(call, error) from error
+    return _outcome(decision, ready, call, arguments)
 
 
-async def aask(approve: Approve, call: ToolCall, arguments: dict[str, Any]) -> None:
-    """Ask for leave on the running loop; raises as `ask` does."""
+async def aleave(
+    ask: Ask, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any]
+) -> tuple[dict[str, Any], str | None]:
+    """Do as `leave` does, without holding up the event loop."""
     try:
-        answer = approve(_shown_to_user(call, arguments))
-        answer = await answer if inspect.isawaitable(answer) else answer
+        decision = await adecide(ask, ToolCall(call.tool_name, arguments, call.id))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
             raise
-        raise _failed(call, error) from error
-    _judge(call, answer)
+        raise _failure(call, error) from error
+    return _outcome(decision, ready, call, arguments)
 
 
-def _shown_to_user(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:
-    return ToolCall(call.tool_name, copied(arguments), call.id)
+def _outcome(
+    decision: Decision, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any]
+) -> tuple[dict[str, Any], str | None]:
+    if decision.kind == "reject":
+        raise _refusal(call, f": {decision.text}" if decision.text else "")
+    if decision.kind == "edit":
+        return ready.checked(dict(decision.arguments or {})), None
+    return arguments, decision.text if decision.kind == "respond" else None
 
 
-def _judge(call: ToolCall, answer: Any) -> None:
-    """Let only True pass: the text "no" is true in Python, and an array is neither."""
-    if answer is True:
-        return
-    if answer is None or answer is False:
-        raise _refused(call)
-    raise _refused(call, f" (the approve hook must return True or False, not a {type(answer).__name__})")
+def _failure(call: ToolCall, error: BaseException) -> ToolNotApprovedError:
+    return _refusal(call, f" (asking failed with {type(error).__name__}: {safe_str(error)})")
 
 
-def _failed(call: ToolCall, error: BaseException) -> ToolNotApprovedError:
-    return _refused(call, f" (asking failed with {type(error).__name__}: {safe_str(error)})")
-
-
-def _refused(call: ToolCall, why: str = "") -> ToolNotApprovedError:
+def _refusal(call: ToolCall, why: str) -> ToolNotApprovedError:
     return ToolNotApprovedError(f"The user did not allow this call of {call.tool_name!r}{why}. Nothing was run.")
+
+
+def ask_by_input(call: ToolCall) -> str | Decision:
+    """Put the question with `input`; works in terminals and notebooks. Where nobody can be asked, refuse."""
+    shown = json.dumps(call.arguments, ensure_ascii=False, default=str)
+    question = f"Run {call.tool_name}({shown})? [y / no: reason / edit {{json}} / respond: text] "
+    try:
+        with _KEYBOARD:
+            return input(question)
+    except (EOFError, OSError, RuntimeError, ValueError) as error:  # input is closed, lost, or the front end has none
+        return Decision("reject", text=f"nobody could be asked, since there is no input here ({type(error).__name__})")

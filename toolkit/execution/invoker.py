@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolError, ToolNotFoundException, did_you_mean
-from toolkit.execution.approval import Approve, aask, ask
+from toolkit.execution.approval import Ask, aleave, leave
 from toolkit.execution.chunks import Callback, ResultChunk, atell, tell
 from toolkit.execution.conversion import capped, to_text
 from toolkit.execution.functions import arun_function, run_function
@@ -30,7 +30,7 @@ from toolkit.tools.import_paths import dotted_path, resolve
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
 _QUICK = (str, int)  # their text never fails
-_HOOKS = ("streaming_callback", "approve")
+_HOOKS = ("streaming_callback", "ask")
 _SETTINGS = (
     "raise_on_failure",
     "convert_result_to_json_string",
@@ -63,8 +63,8 @@ class ToolInvoker:
             the late result dropped, except by a coroutine that blocks the loop under `run_async` or `ainvoke`: it runs
             on the caller's loop, so the limit is only noticed, as an error, when it lets go. Use `run`, or a sync tool.
         max_result_chars: longest result text; the rest is cut, with a mark. None keeps all.
-        approve: asked with a copy of the call before a tool marked `dangerous` runs; may be async. Anything but True
-            refuses. Without it, dangerous tools run.
+        ask: asked before a tool marked `dangerous` runs; what it gets and may answer is told in
+            `toolkit.execution.approval`. Without it, dangerous tools run.
 
     Raises:
         ConfigError: no tools, two of one name, something that is no tool, or a tool without a function.
@@ -83,7 +83,7 @@ class ToolInvoker:
         max_workers: int = 4,
         timeout_s: float | None = None,
         max_result_chars: int | None = 20_000,
-        approve: Approve | None = None,
+        ask: Ask | None = None,
     ) -> None:
         self.tools = as_tools(tools)
         if not self.tools:
@@ -98,7 +98,7 @@ class ToolInvoker:
         self.max_workers = max_workers
         self.timeout_s = timeout_s
         self.max_result_chars = max_result_chars
-        self.approve = approve
+        self.ask = ask
         self._warm = False
 
     # ------------------------------------------------------------------ one call
@@ -113,8 +113,10 @@ class ToolInvoker:
         try:
             ready = self.find(call)
             arguments = ready.checked(call.arguments)
-            if self.approve is not None and ready.tool.effect == "dangerous":
-                ask(self.approve, call, arguments)
+            if self.ask is not None and ready.tool.effect == "dangerous":
+                arguments, answer = leave(self.ask, ready, call, arguments)
+                if answer is not None:
+                    return ToolCallResult(answer, call)
             value = self._call(ready, arguments, state)
             if state is not None and ready.tool.outputs_to_state:
                 write_to_state(ready.tool, value, state)
@@ -136,8 +138,10 @@ class ToolInvoker:
         try:
             ready = self.find(call)
             arguments = ready.checked(call.arguments)
-            if self.approve is not None and ready.tool.effect == "dangerous":
-                await aask(self.approve, call, arguments)
+            if self.ask is not None and ready.tool.effect == "dangerous":
+                arguments, answer = await aleave(self.ask, ready, call, arguments)
+                if answer is not None:
+                    return ToolCallResult(answer, call)
             value = await self._acall(ready, arguments, state)
             if state is not None and ready.tool.outputs_to_state:
                 write_to_state(ready.tool, value, state)
@@ -317,20 +321,16 @@ class ToolInvoker:
         """Check the calls in order, and ask for leave where a tool is dangerous."""
         for index in turn.check(list(indexes)):
             step = turn.steps[index]
-            assert self.approve is not None
-            assert step.arguments is not None
             try:
-                ask(self.approve, step.call, step.arguments)
+                step.arguments, step.answer = leave(*turn.question(index))
             except ToolError as error:
                 turn.refuse(index, error)
 
     async def _aprepare(self, turn: Turn, indexes: Iterable[int]) -> None:
         for index in turn.check(list(indexes)):
             step = turn.steps[index]
-            assert self.approve is not None
-            assert step.arguments is not None
             try:
-                await aask(self.approve, step.call, step.arguments)
+                step.arguments, step.answer = await aleave(*turn.question(index))
             except ToolError as error:
                 turn.refuse(index, error)
 
@@ -354,8 +354,8 @@ class ToolInvoker:
     def _outcome(self, turn: Turn, index: int) -> Outcome:
         """Run one step and never raise."""
         step = turn.steps[index]
-        if step.error is not None or step.ready is None or step.arguments is None:
-            return Outcome(error=step.error)
+        if step.ready is None or step.arguments is None or step.is_settled:
+            return Outcome(text=step.answer, error=step.error)
         try:
             value = self._call(step.ready, step.arguments, turn.state)
         except BaseException as error:  # crosses threads as a value
@@ -364,8 +364,8 @@ class ToolInvoker:
 
     async def _aoutcome(self, turn: Turn, index: int, room: asyncio.Semaphore) -> Outcome:
         step = turn.steps[index]
-        if step.error is not None or step.ready is None or step.arguments is None:
-            return Outcome(error=step.error)
+        if step.ready is None or step.arguments is None or step.is_settled:
+            return Outcome(text=step.answer, error=step.error)
         async with room:
             try:
                 value = await self._acall(step.ready, step.arguments, turn.state)

@@ -21,6 +21,7 @@ from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 if TYPE_CHECKING:
+    from toolkit.execution.approval import Ask
     from toolkit.execution.invoker import ToolInvoker
 
 _TRACEBACK_CHARS = 8_000
@@ -38,13 +39,19 @@ class Outcome:
 
 @dataclass(slots=True)
 class Step:
-    """Hold one call, its tool, its checked arguments, and at last its result."""
+    """Hold one call, its tool, its checked arguments, an answer in the tool's place, and at last its result."""
 
     call: ToolCall
     ready: ReadyTool | None = None
     arguments: dict[str, Any] | None = None
+    answer: str | None = None
     error: ToolError | None = None
     result: ToolCallResult | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether the call was answered or refused, so that nothing runs."""
+        return self.answer is not None or self.error is not None
 
 
 class Turn:
@@ -88,9 +95,17 @@ class Turn:
             except ToolError as error:
                 self.refuse(index, error)
                 continue
-            if step.ready.tool.effect == "dangerous" and self.invoker.approve is not None:
+            if step.ready.tool.effect == "dangerous" and self.invoker.ask is not None:
                 held.append(index)
         return held
+
+    def question(self, index: int) -> tuple[Ask, ReadyTool, ToolCall, dict[str, Any]]:
+        """Return what `leave` takes, for a call that wants the user's leave."""
+        step, ask = self.steps[index], self.invoker.ask
+        assert ask is not None
+        assert step.ready is not None
+        assert step.arguments is not None
+        return ask, step.ready, step.call, step.arguments
 
     def refuse(self, index: int, error: ToolError) -> None:
         """Note that a call will not run; raise in raising mode."""

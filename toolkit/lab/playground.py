@@ -16,7 +16,7 @@ import ipywidgets as widgets
 from toolkit.errors import ToolkitError
 from toolkit.evaluation.cases import load_cases
 from toolkit.lab import views
-from toolkit.lab.session import Run, Session
+from toolkit.lab.session import Session, Trial
 from toolkit.prompting.protocols import ARMS, list_protocols
 from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
@@ -36,7 +36,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     Attributes:
         session: the state behind the widgets.
-        last: the last `Run`, or None.
+        last: the last `Trial`, or None.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         functions = {tool.name: tool for tool in offered}
         self.session = Session(start, load_cases(cases), functions, models=dict(models or {}))
         self.folder = Path(folder)
-        self.last: Run | None = None
+        self.last: Trial | None = None
         self._shown = ("", "")  # recipe hash and case that the shown reply belongs to
         self._busy = False
         self._make_widgets()

@@ -26,8 +26,8 @@ from toolkit.tools import Tool
 
 
 @dataclass(frozen=True)
-class Run:
-    """Hold one run of a case: what was asked, the verdict, and what the called tools returned."""
+class Trial:
+    """Hold one trial of a case: what was asked, the verdict, and what the called tools returned."""
 
     asked: Asked
     verdict: Verdict
@@ -98,14 +98,14 @@ class Session:
         """
         return list(request(self._current(), case.messages, case.tools).messages)
 
-    def run(self, case: Case) -> Run:
+    def run(self, case: Case) -> Trial:
         """Ask the model, give the verdict, and run the calls whose tools have functions.
 
         Raises:
             UserError: the model cannot be reached, or a template fails.
         """
         asked = ask(self._current(), case, model=self.model())
-        return Run(asked, score(case, asked.reply, asked.extraction), self._execute(asked))
+        return Trial(asked, score(case, asked.reply, asked.extraction), self._execute(asked))
 
     def model(self) -> ChatModel:
         """Return the recipe's model, loaded once.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from toolkit.lab.session import Run
+from toolkit.lab.session import Trial
 from toolkit.messages import ChatMessage
 
 _BORDER = "1px solid var(--jp-border-color2, rgba(128,128,128,.4))"
@@ -28,19 +28,19 @@ def prompt_html(messages: Iterable[ChatMessage]) -> str:
     return "".join(_box(m.role.value, m.text or "", _ROLES[m.role.value]) for m in messages)
 
 
-def results_html(run: Run) -> str:
+def results_html(trial: Trial) -> str:
     """Return verdict, tokens, and what each executed call returned."""
-    reply, verdict = run.asked.reply, run.verdict
+    reply, verdict = trial.asked.reply, trial.verdict
     colour = _GOOD if verdict.right else _BAD
     word = verdict.outcome.replace("_", " ")
     detail = f" · {escape(verdict.detail)}" if verdict.detail else ""
     if reply.fault:
         detail = f" · {escape(reply.fault.message)}"
     parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', tokens_html(reply)]
-    for result in run.results:
+    for result in trial.results:
         title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"
         parts.append(_box(title, _pretty(result.result), _BAD if result.error else _GOOD))
-    if run.asked.extraction.calls and not run.results:
+    if trial.asked.extraction.calls and not trial.results:
         parts.append(note_html("The called tool is only shown in this case; it has no function to run."))
     return "".join(parts)
 

@@ -1,13 +1,20 @@
-"""Offer ready middleware, one small module each; names load on first use.
+"""Offer ready middleware, one small module each, under our names and LangChain's: `tk.middleware.NAME`.
 
-    ModelRetry        ask again when the model server fails          ToolRetry       run a failed tool again
-    ModelFallback     ask other models when one fails                ToolErrors      turn chosen exceptions into results
-    ModelCallLimit    stop after so many model calls                 ToolCallLimit   stop after so many tool calls
-    ContextEditing    blank out old tool results                     Summarization   replace old history by a summary
-    HumanApproval     ask a person before a tool runs                PIIRedaction    hide addresses, cards, numbers
-    ToolSelection     offer only the tools that fit the question     ToolEmulation   let a model play the tools
-    Planning          let the model keep a list of things to do      FormatRepair    ask again for a readable call
-    FewShot           put fitting examples in front
+`print(tk.middleware.names_table())` says what each does; `tk.middleware.build` makes one of plain data.
+
+Where arguments differ from LangChain's:
+
+    ContextEditing   no `edits`: trigger (4,000 unless set), keep, exclude_tools and placeholder are its own; take one
+                     for each edit. `token_counter` is `count_tokens`; `persist` also changes the state
+    HumanApproval    `interrupt_on` is `tools` (a dict will do); the run does not stop, but asks `ask`
+    Planning         the words of `tool_description` are in `prompts/agents/write_todos.jinja`
+    PIIRedaction     `pii_type` is `kind`; a detector gives (start, end) pairs
+    Summarization    `token_counter` is `count_tokens`; `window` is what a fraction is of; the words of `summary_prompt`
+                     are in `prompts/agents/summarize.jinja`
+    ToolEmulation    the model comes first
+    ToolErrors       no `aon_error`; texts by the exception's name will do in place of a function
+    ToolSelection    without a model it compares words; `max_tools` is 5 unless set; the words of `system_prompt` are in
+                     `prompts/agents/select_tools.jinja`
 
 Not here: how middleware works (`toolkit.agents.middleware`).
 """
@@ -15,65 +22,101 @@ Not here: how middleware works (`toolkit.agents.middleware`).
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-_HOMES = {
-    "context_editing": "ContextEditing",
-    "emulation": "ToolEmulation",
-    "fallback": "ModelFallback",
-    "few_shot": "FewShot",
-    "format_repair": "FormatRepair",
-    "human_approval": "HumanApproval",
-    "limits": "ModelCallLimit ToolCallLimit",
-    "pii": "PIIRedaction PIIFoundError",
-    "planning": "Planning",
-    "retry": "ModelRetry ToolRetry",
-    "selection": "ToolSelection",
-    "summarization": "Summarization",
-    "tool_errors": "ToolErrors",
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+from toolkit.agents.builtin.context_editing import ContextEditing as ContextEditing
+from toolkit.agents.builtin.emulation import ToolEmulation as ToolEmulation
+from toolkit.agents.builtin.fallback import ModelFallback as ModelFallback
+from toolkit.agents.builtin.few_shot import FewShot as FewShot
+from toolkit.agents.builtin.format_repair import FormatRepair as FormatRepair
+from toolkit.agents.builtin.human_approval import HumanApproval as HumanApproval
+from toolkit.agents.builtin.limits import ModelCallLimit as ModelCallLimit
+from toolkit.agents.builtin.limits import ToolCallLimit as ToolCallLimit
+from toolkit.agents.builtin.pii import PIIFoundError as PIIFoundError
+from toolkit.agents.builtin.pii import PIIRedaction as PIIRedaction
+from toolkit.agents.builtin.planning import Planning as Planning
+from toolkit.agents.builtin.retry import ModelRetry as ModelRetry
+from toolkit.agents.builtin.retry import ToolRetry as ToolRetry
+from toolkit.agents.builtin.selection import ToolSelection as ToolSelection
+from toolkit.agents.builtin.summarization import Summarization as Summarization
+from toolkit.agents.builtin.tool_errors import ToolErrors as ToolErrors
+from toolkit.agents.middleware import AgentMiddleware
+from toolkit.errors import ConfigError, did_you_mean
 
-__all__ = [
-    "ContextEditing",
-    "FewShot",
-    "FormatRepair",
-    "HumanApproval",
-    "ModelCallLimit",
-    "ModelFallback",
-    "ModelRetry",
-    "PIIFoundError",
-    "PIIRedaction",
-    "Planning",
-    "Summarization",
-    "ToolCallLimit",
-    "ToolEmulation",
-    "ToolErrors",
-    "ToolRetry",
-    "ToolSelection",
-]
+# LangChain's name of each, where it has one
+_LANGCHAIN: dict[type, str] = {
+    ContextEditing: "ContextEditingMiddleware",
+    FewShot: "",
+    FormatRepair: "",
+    HumanApproval: "HumanInTheLoopMiddleware",
+    ModelCallLimit: "ModelCallLimitMiddleware",
+    ModelFallback: "ModelFallbackMiddleware",
+    ModelRetry: "ModelRetryMiddleware",
+    PIIFoundError: "PIIDetectionError",
+    PIIRedaction: "PIIMiddleware",
+    Planning: "TodoListMiddleware",
+    Summarization: "SummarizationMiddleware",
+    ToolCallLimit: "ToolCallLimitMiddleware",
+    ToolEmulation: "LLMToolEmulator",
+    ToolErrors: "ToolErrorMiddleware",
+    ToolRetry: "ToolRetryMiddleware",
+    ToolSelection: "LLMToolSelectorMiddleware",
+}
+_KINDS = {kind.__name__: kind for kind in _LANGCHAIN} | {name: kind for kind, name in _LANGCHAIN.items() if name}
+globals().update(_KINDS)
+
+__all__ = sorted([*_KINDS, "build", "names_table"])  # noqa: PLE0605 - the table above is the list
 
 if TYPE_CHECKING:
-    from toolkit.agents.builtin.context_editing import ContextEditing
-    from toolkit.agents.builtin.emulation import ToolEmulation
-    from toolkit.agents.builtin.fallback import ModelFallback
-    from toolkit.agents.builtin.few_shot import FewShot
-    from toolkit.agents.builtin.format_repair import FormatRepair
-    from toolkit.agents.builtin.human_approval import HumanApproval
-    from toolkit.agents.builtin.limits import ModelCallLimit, ToolCallLimit
-    from toolkit.agents.builtin.pii import PIIFoundError, PIIRedaction
-    from toolkit.agents.builtin.planning import Planning
-    from toolkit.agents.builtin.retry import ModelRetry, ToolRetry
-    from toolkit.agents.builtin.selection import ToolSelection
-    from toolkit.agents.builtin.summarization import Summarization
-    from toolkit.agents.builtin.tool_errors import ToolErrors
+
+    def __getattr__(name: str) -> Any:
+        """Stand for LangChain's names."""
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def build(name: str, arguments: Mapping[str, Any] | Sequence[Any] = ()) -> AgentMiddleware:
+    """Make a middleware from plain data, such as an entry `[[middleware]]` of a TOML file.
+
+    >>> build("PIIMiddleware", {"kind": "email"}).name, build("ModelRetry", [3]).backoff.max_retries
+    ('PIIRedaction[email]', 3)
+
+    Args:
+        name: a name of this module, or `package.module:Class`, which imports that module: read only files you trust.
+        arguments: by name, or in order.
+
+    Raises:
+        ConfigError: no such middleware, or arguments that it does not take.
+    """
+    kind = _kind(name)
+    try:
+        return kind(**arguments) if isinstance(arguments, Mapping) else kind(*arguments)
+    except TypeError as error:
+        known = ", ".join(inspect.signature(kind).parameters) or "none"
+        raise ConfigError(
+            f"Middleware {name!r} cannot be made of {arguments!r}: {error}. It takes: {known}."
+        ) from error
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+def _kind(name: str) -> type[AgentMiddleware]:
+    module, colon, attribute = name.rpartition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None) if colon else _KINDS.get(name)
+    except ImportError as error:
+        raise ConfigError(f"Middleware {name!r} cannot be imported: {error}. Write package.module:Class.") from None
+    if isinstance(found, type) and issubclass(found, AgentMiddleware):
+        return found
+    raise ConfigError(f"{name!r} is no middleware. {did_you_mean(name, _KINDS)} Or write package.module:Class.")
+
+
+def names_table() -> str:
+    """Return both names of each ready middleware, and what it does, as a table in Markdown.
+
+    >>> names_table().splitlines()[2].split(" | ")[:2]
+    ['| `ContextEditing`', '`ContextEditingMiddleware`']
+    """
+    rows = ["| name | in LangChain | what it does |", "|---|---|---|"]
+    for kind, other in _LANGCHAIN.items():
+        said = (kind.__doc__ or "").partition("\n")[0]
+        rows.append(f"| `{kind.__name__}` | {f'`{other}`' if other else ''} | {said} |")
+    return "\n".join(rows)

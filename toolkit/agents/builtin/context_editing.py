@@ -6,14 +6,18 @@ Not here: replacing history by a summary (`summarization`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.history import asking
+from toolkit.agents.builtin.wrappers import ModelWrapper, names_of
+from toolkit.agents.middleware import State, Update
+from toolkit.agents.requests import ModelRequest
+from toolkit.agents.runtime import Runtime
 from toolkit.agents.tokens import estimate
-from toolkit.messages import ChatMessage, ChatRole, ToolCallResult
+from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.tools import Tool
 
 
-class ContextEditing(AgentMiddleware):
+class ContextEditing(ModelWrapper):
     """Show old tool results as a placeholder once the history has more than `trigger` tokens.
 
     >>> import toolkit as tk
@@ -29,7 +33,7 @@ class ContextEditing(AgentMiddleware):
         trigger: tokens of the history, estimated.
         keep: so many of the last results stay.
         persist: whether the state is changed too; otherwise only the model's view is (Source: langchain#37815).
-        exclude_tools: tools whose results stay.
+        exclude_tools: tools or their names, whose results stay.
         placeholder: what stands in their place.
         count_tokens: function of the messages; by default four characters count as one token.
     """
@@ -40,44 +44,31 @@ class ContextEditing(AgentMiddleware):
         keep: int = 3,
         *,
         persist: bool = False,
-        exclude_tools: Iterable[str] = (),
+        exclude_tools: Iterable[Tool | str] = (),
         placeholder: str = "[cleared]",
         count_tokens: Callable[[Sequence[ChatMessage]], int] = estimate,
     ) -> None:
         self.trigger, self.keep, self.persist = trigger, keep, persist
-        self.exclude, self.placeholder, self.count = frozenset(exclude_tools), placeholder, count_tokens
+        self.exclude, self.placeholder, self.count = names_of(exclude_tools), placeholder, count_tokens
 
-    def before_model(self, state: Any, runtime: Any) -> Any:
+    def before_model(self, state: State, runtime: Runtime) -> Update:
         """Change the state, if that was asked for."""
-        if not self.persist:
-            return None
         messages = state["messages"]
-        edited = self._edit(messages)
-        changed = [new for new, old in zip(edited, messages, strict=True) if new is not old]
+        edited = zip(self._edit(messages), messages, strict=True) if self.persist else ()
+        changed = [new for new, old in edited if new is not old]
         return {"messages": changed} if changed else None
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+    def changed(self, request: ModelRequest) -> ModelRequest:
         """Change what the model sees."""
-        return handler(request if self.persist else request.override(messages=tuple(self._edit(request.messages))))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Change what the model sees."""
-        return await handler(
-            request if self.persist else request.override(messages=tuple(self._edit(request.messages)))
-        )
+        return request if self.persist else request.override(messages=tuple(self._edit(request.messages)))
 
     def _edit(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        if self.count(messages) <= self.trigger:
-            return list(messages)
-        places = [n for n, message in enumerate(messages) if message.tool_call_results]
-        old = set(places[: max(0, len(places) - self.keep)])
-        asked: set[str | None] = set()  # by the assistant's message before; a result of no call of it stays
-        edited = []
-        for n, message in enumerate(messages):
-            if message.is_from(ChatRole.ASSISTANT):
-                asked = {call.id for call in message.tool_calls}
-            clear = n in old and asked & {result.origin.id for result in message.tool_call_results}
-            edited.append(self._cleared(message) if clear else message)
+        edited = list(messages)
+        if self.count(messages) > self.trigger:
+            places = [place for place, message in enumerate(messages) if message.tool_call_results]
+            for place in places[: max(0, len(places) - self.keep)]:
+                if asking(messages, place) is not None:  # a result that nobody asked for may be anything
+                    edited[place] = self._cleared(messages[place])
         return edited
 
     def _cleared(self, message: ChatMessage) -> ChatMessage:

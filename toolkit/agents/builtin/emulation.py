@@ -7,15 +7,17 @@ Not here: recorded results; give such a tool a function that looks them up.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.wrappers import Mode, ToolResult, ToolRun, ToolWrapper
+from toolkit.agents.requests import ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel
+from toolkit.models.registry import as_model
+from toolkit.tools import Tool
 
 
-class ToolEmulation(AgentMiddleware):
+class ToolEmulation(ToolWrapper):
     """Have a model invent the results of some tools; the tools need no function, and need not even exist.
 
     >>> import toolkit as tk
@@ -26,32 +28,19 @@ class ToolEmulation(AgentMiddleware):
     '{"sky": "rain"}'
 
     Args:
-        model: who plays the tools.
+        model: who plays the tools, or its name; None is the agent's own model.
         tools: names of the tools to play; None for all, those too that the calling model made up.
     """
 
-    def __init__(self, model: ChatModel, tools: Iterable[Any] | None = None) -> None:
-        self.model = model
-        self.only = None if tools is None else {getattr(tool, "name", tool) for tool in tools}
+    def __init__(self, model: ChatModel | str | None = None, tools: Iterable[Tool | str] | None = None) -> None:
+        super().__init__(tools)
+        self.model: ChatModel | None = None if model is None else as_model(model)
 
-    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
         """Ask the model in the tool's place."""
-        if not self._plays(request):
-            return handler(request)
-        reply = request.runtime.call_model(self.model, _prompt(request), source=self.name)
-        return ChatMessage.from_tool(reply.text, request.tool_call)
-
-    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Ask the model in the tool's place."""
-        if not self._plays(request):
+        if not self.concerns(request):
             return await handler(request)
-        reply = await request.runtime.acall_model(self.model, _prompt(request), source=self.name)
-        return ChatMessage.from_tool(reply.text, request.tool_call)
-
-    def _plays(self, request: Any) -> bool:
-        return self.only is None or request.tool_call.name in self.only
-
-
-def _prompt(request: Any) -> str:
-    call = request.tool_call
-    return say("emulate_tool", tool=request.tool, name=call.name, arguments=call.arguments)
+        call, runtime = request.tool_call, request.runtime
+        prompt = say("emulate_tool", tool=request.tool, name=call.name, arguments=call.arguments)
+        reply = await mode.call_model(runtime, self.model or runtime.model, prompt, self.name)
+        return ChatMessage.from_tool(reply.text, call)

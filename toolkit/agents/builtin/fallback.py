@@ -5,14 +5,15 @@ Not here: asking the same one again (`retry`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper
+from toolkit.agents.middleware import ModelResult
+from toolkit.agents.requests import ModelRequest
 from toolkit.errors import ConfigError, LimitError
 from toolkit.models.base import ChatModel
+from toolkit.models.registry import as_model
 
 
-class ModelFallback(AgentMiddleware):
+class ModelFallback(ModelWrapper):
     """Try further models in turn; the last one's exception goes on.
 
     >>> import toolkit as tk
@@ -21,7 +22,7 @@ class ModelFallback(AgentMiddleware):
     'hello'
 
     Args:
-        models: ChatModels, or names for `load_model`, loaded when first needed.
+        models: ChatModels, or names for `load_model`.
 
     Raises:
         ConfigError: none is given.
@@ -30,36 +31,16 @@ class ModelFallback(AgentMiddleware):
     def __init__(self, *models: ChatModel | str) -> None:
         if not models:
             raise ConfigError("ModelFallback needs at least one further model.")
-        self.models: list[Any] = list(models)
+        self.models: list[ChatModel] = [as_model(model) for model in models]
 
-    def _model(self, number: int) -> ChatModel:
-        if isinstance(self.models[number], str):
-            from toolkit.models.registry import load_model
-
-            self.models[number] = load_model(self.models[number])
-        found: ChatModel = self.models[number]
-        return found
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
         """Ask the request's own model, then the others."""
-        for number in range(-1, len(self.models)):
+        *some, last = (request, *(request.override(model=model) for model in self.models))
+        for one in some:
             try:
-                return handler(request if number < 0 else request.override(model=self._model(number)))
+                return await handler(one)
             except LimitError:  # the run's own end, not a model's failure
                 raise
-            except Exception:
-                if number == len(self.models) - 1:
-                    raise
-        raise AssertionError("the last model either answers or raises")
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Ask the request's own model, then the others."""
-        for number in range(-1, len(self.models)):
-            try:
-                return await handler(request if number < 0 else request.override(model=self._model(number)))
-            except LimitError:  # the run's own end, not a model's failure
-                raise
-            except Exception:
-                if number == len(self.models) - 1:
-                    raise
-        raise AssertionError("the last model either answers or raises")
+            except Exception:  # noqa: S112 - the next one is asked
+                continue
+        return await handler(last)

@@ -5,18 +5,20 @@ Not here: the fixed examples of a protocol (`examples.jsonl` in its folder).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolkit.agents.builtin.selection import _question, _words
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.history import last_question
+from toolkit.agents.builtin.selection import words_of
+from toolkit.agents.builtin.wrappers import ModelWrapper
+from toolkit.agents.requests import ModelRequest
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, as_messages
 
 Example = list[ChatMessage]
 
 
-class FewShot(AgentMiddleware):
+class FewShot(ModelWrapper):
     """Choose the examples nearest to the question for each model call; the state does not hold them.
 
     >>> import toolkit as tk
@@ -50,23 +52,16 @@ class FewShot(AgentMiddleware):
                 raise ConfigError(f"{example!r} is no example: it must start with a user's message.")
         self.k, self.similarity = k, similarity or shared_words
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+    def changed(self, request: ModelRequest) -> ModelRequest:
         """Put the examples in front, behind system messages."""
-        return handler(self._shown(request))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Put the examples in front, behind system messages."""
-        return await handler(self._shown(request))
-
-    def _shown(self, request: Any) -> Any:
-        chosen = self._choose(_question(request.messages), {tool.name for tool in request.tools})
+        chosen = self._choose(last_question(request.messages), {tool.name for tool in request.tools})
         # the nearest stands last, next to the question
         examples = [message for example in reversed(chosen) for message in example]
         said = request.messages
         start = next((n for n, message in enumerate(said) if not message.is_from(ChatRole.SYSTEM)), len(said))
         return request.override(messages=(*said[:start], *examples, *said[start:]))
 
-    def _choose(self, question: str, offered: set[str]) -> Sequence[Example]:
+    def _choose(self, question: str, offered: set[str]) -> list[Example]:
         fitting = [e for e in self.examples if {c.tool_name for m in e for c in m.tool_calls} <= offered]
         near = sorted(fitting, key=lambda e: self.similarity(question, e[0].text or ""), reverse=True)
         return near[: self.k]
@@ -78,5 +73,5 @@ def shared_words(one: str, other: str) -> float:
     >>> shared_words("weather in Oslo", "weather in Rome")
     0.3333333333333333
     """
-    left, right = _words(one), _words(other)
+    left, right = words_of(one), words_of(other)
     return len(left & right) / max(1, len(left | right))

@@ -7,15 +7,14 @@ Not here: mending near-JSON without asking (`toolkit.extraction`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from toolkit.agents.middleware import AgentMiddleware
-from toolkit.agents.requests import ModelResponse
+from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper
+from toolkit.agents.middleware import ModelResult
+from toolkit.agents.requests import ModelRequest, ModelResponse
 from toolkit.agents.wording import say
 from toolkit.messages import ChatMessage
 
 
-class FormatRepair(AgentMiddleware):
+class FormatRepair(ModelWrapper):
     """Ask once more, or `times`, with the reason why no call could be read.
 
     >>> import toolkit as tk
@@ -35,17 +34,7 @@ class FormatRepair(AgentMiddleware):
     def __init__(self, times: int = 1) -> None:
         self.times = times
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Ask until the reply can be read or the tries are used up."""
-        response = handler(request)
-        for _ in range(self.times):
-            again = _repair(request, response)
-            if again is None:
-                break
-            response = handler(again)
-        return response
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
         """Ask until the reply can be read or the tries are used up."""
         response = await handler(request)
         for _ in range(self.times):
@@ -56,15 +45,13 @@ class FormatRepair(AgentMiddleware):
         return response
 
 
-def _repair(request: Any, response: ModelResponse) -> Any:
+def _repair(request: ModelRequest, response: ModelResponse) -> ModelRequest | None:
     """Return the request that asks again, or None where nothing is wrong."""
-    if not response.result:
-        return None
-    message = response.result[0]
-    invalid = message.meta.get("invalid_calls")
-    if not invalid or message.tool_calls:
+    message = next(iter(response.result), None)
+    invalid = message.meta.get("invalid_calls") if message is not None else None
+    if message is None or not invalid or message.tool_calls:
         return None
     reason = "; ".join(str(bad.get("reason") or bad.get("error") or "it is no valid JSON") for bad in invalid)
-    told = ChatMessage.from_user(say("repair_format", reason=reason))
+    told = ChatMessage.from_user(say("invalid_call", reason=reason))
     said = ChatMessage.from_assistant(message.text or "")
     return request.override(messages=(*request.messages, said, told))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from toolkit.agents.middleware import AgentMiddleware, hook_config
+from toolkit.agents.builtin.history import last_calls
+from toolkit.agents.middleware import AgentMiddleware, State, Update, hook_config
+from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, LimitError
-from toolkit.messages import ChatMessage, ChatRole, ToolCall
+from toolkit.messages import ChatMessage, ToolCall
 
 
 def _check(run_limit: int | None, thread_limit: int | None, exit_behavior: str, known: tuple[str, ...]) -> None:
@@ -57,12 +59,12 @@ class ModelCallLimit(AgentMiddleware):
             "thread_model_calls": StateField(default=0),
         }
 
-    def before_agent(self, state: Any, runtime: Any) -> Any:
+    def before_agent(self, state: State, runtime: Runtime) -> Update:
         """Note what earlier runs used."""
         return {"model_calls_before": state["thread_model_calls"]}
 
     @hook_config(can_jump_to=["end"])
-    def before_model(self, state: Any, runtime: Any) -> Any:
+    def before_model(self, state: State, runtime: Runtime) -> Update:
         """Stop if a limit is reached; else count a call that `after_model` did not see, since a later hook jumped."""
         counted = self._counted(state, runtime)
         used = ((self.run_limit, runtime.model_calls), (self.thread_limit, counted["thread_model_calls"]))
@@ -75,15 +77,15 @@ class ModelCallLimit(AgentMiddleware):
             return {**counted, "jump_to": "end", "messages": [ChatMessage.from_assistant(text)]}
         return counted if counted["thread_model_calls"] != state["thread_model_calls"] else None
 
-    def after_model(self, state: Any, runtime: Any) -> Any:
+    def after_model(self, state: State, runtime: Runtime) -> Update:
         """Count the call; a second such limit writes the same number."""
         return self._counted(state, runtime)
 
-    def after_agent(self, state: Any, runtime: Any) -> Any:
+    def after_agent(self, state: State, runtime: Runtime) -> Update:
         """Count a last call after which another hook jumped."""
         return self._counted(state, runtime)
 
-    def _counted(self, state: Any, runtime: Any) -> dict[str, int]:
+    def _counted(self, state: State, runtime: Runtime) -> dict[str, int]:
         return {"thread_model_calls": state["model_calls_before"] + runtime.model_calls}
 
 
@@ -136,40 +138,31 @@ class ToolCallLimit(AgentMiddleware):
         return f"ToolCallLimit[{self.tool_name}]" if self.tool_name else "ToolCallLimit"
 
     @hook_config(can_jump_to=["end"])
-    def after_model(self, state: Any, runtime: Any) -> Any:
+    def after_model(self, state: State, runtime: Runtime) -> Update:
         """Let calls pass up to the limit and answer the rest."""
-        turn = next((m for m in reversed(state["messages"]) if m.is_from(ChatRole.ASSISTANT)), None)
-        calls = turn.tool_calls if turn else []
+        calls = last_calls(state["messages"])
         if not calls:
             return None
+        mine = [call for call in calls if self.tool_name in (None, call.tool_name)]
         key = f"{self.tool_name or '*'} {self.run_limit}/{self.thread_limit}"  # two limits count apart
         run, thread = state["run_tool_calls"].get(key, 0), state["thread_tool_calls"].get(key, 0)
-        passed, refused = self._split(calls, run, thread)
-        if refused and self.exit_behavior == "error":
-            raise LimitError(say("tool_limit", name=self.tool_name or "", limit=self._limit()))
-        ran = 0 if refused and self.exit_behavior == "end" else len(passed)
-        update: dict[str, Any] = {
-            "run_tool_calls": {**state["run_tool_calls"], key: run + len(passed) + len(refused)},
+        limits = [(n, used) for n, used in ((self.run_limit, run), (self.thread_limit, thread)) if n is not None]
+        room = max(0, min(limit - used for limit, used in limits))
+        over = len(mine) > room
+        text = say("tool_limit", name=self.tool_name or "", limit=min(limit for limit, _ in limits)) if over else ""
+        if over and self.exit_behavior == "error":
+            raise LimitError(text)
+        ran = 0 if over and self.exit_behavior == "end" else len(mine[:room])
+        counted = {
+            "run_tool_calls": {**state["run_tool_calls"], key: run + len(mine)},
             "thread_tool_calls": {**state["thread_tool_calls"], key: thread + ran},
         }
-        return {**update, **self._answer(calls, refused)} if refused else update
+        return {**counted, **self._answer(calls, mine[room:], text)} if over else counted
 
-    def _split(self, calls: list[ToolCall], run: int, thread: int) -> tuple[list[ToolCall], list[ToolCall]]:
-        room = [
-            limit - used for limit, used in ((self.run_limit, run), (self.thread_limit, thread)) if limit is not None
-        ]
-        mine = [call for call in calls if self.tool_name in (None, call.tool_name)]
-        most = max(0, min(room))
-        return mine[:most], mine[most:]
-
-    def _answer(self, calls: list[ToolCall], refused: list[ToolCall]) -> dict[str, Any]:
-        text = say("tool_limit", name=self.tool_name or "", limit=self._limit())
+    def _answer(self, calls: list[ToolCall], refused: list[ToolCall], text: str) -> dict[str, Any]:
         answers = [ChatMessage.from_tool(text, call, error=True) for call in refused]
         if self.exit_behavior != "end":
             return {"messages": answers}
         others = [call for call in calls if not any(call is other for other in refused)]
         answers += [ChatMessage.from_tool(say("not_run"), call, error=True) for call in others]
         return {"messages": [*answers, ChatMessage.from_assistant(text)], "jump_to": "end"}
-
-    def _limit(self) -> int:
-        return min(limit for limit in (self.run_limit, self.thread_limit) if limit is not None)

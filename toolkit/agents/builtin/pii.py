@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from operator import is_
+from typing import Any, Literal, NamedTuple
 
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.middleware import AgentMiddleware, State, Update
+from toolkit.agents.runtime import Runtime
 from toolkit.errors import AgentError, ConfigError, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole, TextContent, ToolCall, ToolCallResult
+from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall, ToolCallResult
 
 _DEEPEST = 50  # levels of a value that are looked at one by one; what lies deeper is looked at as text
-_GROUPS: tuple[Any, ...] = (list, tuple, set, frozenset)
+_GROUPS: tuple[Any, ...] = (dict, list, tuple, set, frozenset)
 Strategy = Literal["redact", "mask", "hash", "block"]
-Detector = Callable[[str], Sequence[tuple[int, int]]]
+Detector = Callable[[str], Iterable[Sequence[int]]]
 
 
 class PIIFoundError(AgentError):
@@ -33,26 +35,6 @@ def _luhn(text: str) -> bool:
 
 def _octets(text: str) -> bool:
     return all(int(part) <= 255 for part in text.split("."))
-
-
-# the bounds (an address's name has at most 64 characters) keep long words from taking quadratic time
-_SHAPES: dict[str, tuple[re.Pattern[str], Callable[[str], bool] | None]] = {
-    "email": (re.compile(r"\w[\w.%+-]{0,63}+@[\w.-]+\.[A-Za-z]{2,}\b"), None),
-    "credit_card": (
-        re.compile(r"\b(?:\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}|\d{4}[\s-]?\d{6}[\s-]?\d{4,5})\b"),
-        _luhn,
-    ),
-    "ip": (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"), _octets),
-    "mac_address": (re.compile(r"\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b"), None),
-    "url": (
-        re.compile(
-            r"https?://[^\s<>\"{}|\\^`\[\]]+"
-            r"|\bwww(?:\.\w[\w-]{0,62}+){1,20}+(?:/\S*|[?#:]\S+)?"
-            r"|\b\w[\w-]{0,62}+(?:\.\w[\w-]{0,62}+){1,20}+/\S*"  # a bare host only with a path: "see.this" is prose
-        ),
-        None,
-    ),
-}
 
 
 def _mask_email(value: str) -> str:
@@ -73,12 +55,28 @@ def _mask_mac(value: str) -> str:
     return (":" if ":" in value else "-").join(["**"] * 5 + [value[-2:]])
 
 
-_MASKS: dict[str, Callable[[str], str]] = {
-    "email": _mask_email,
-    "credit_card": _mask_card,
-    "ip": _mask_ip,
-    "mac_address": _mask_mac,
-    "url": lambda value: "[MASKED_URL]",
+class Shape(NamedTuple):
+    """Hold how one kind of data looks, a further test of what looks so, and its mask."""
+
+    pattern: str
+    test: Callable[[str], bool] = bool
+    mask: Callable[[str], str] = lambda value: f"****{value[-4:] if len(value) > 4 else ''}"
+
+
+# the bounds (an address's name has at most 64 characters) keep long words from taking quadratic time
+_SHAPES = {
+    "email": Shape(r"\w[\w.%+-]{0,63}+@[\w.-]+\.[A-Za-z]{2,}\b", mask=_mask_email),
+    "credit_card": Shape(
+        r"\b(?:\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}|\d{4}[\s-]?\d{6}[\s-]?\d{4,5})\b", _luhn, _mask_card
+    ),
+    "ip": Shape(r"\b(?:\d{1,3}\.){3}\d{1,3}\b", _octets, _mask_ip),
+    "mac_address": Shape(r"\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b", mask=_mask_mac),
+    "url": Shape(
+        r"https?://[^\s<>\"{}|\\^`\[\]]+"
+        r"|\bwww(?:\.\w[\w-]{0,62}+){1,20}+(?:/\S*|[?#:]\S+)?"
+        r"|\b\w[\w-]{0,62}+(?:\.\w[\w-]{0,62}+){1,20}+/\S*",  # a bare host only with a path: "see.this" is prose
+        mask=lambda value: "[MASKED_URL]",
+    ),
 }
 
 
@@ -123,7 +121,11 @@ class PIIRedaction(AgentMiddleware):
     ) -> None:
         if strategy not in ("redact", "mask", "hash", "block"):
             raise ConfigError(f"Strategy {strategy!r} is unknown. Use redact, mask, hash or block.")
-        self.kind, self.strategy, self.find = kind, strategy, _detector(kind, detector)
+        if detector is None and kind not in _SHAPES:
+            raise ConfigError(f"Kind {kind!r} needs a detector. {did_you_mean(kind, _SHAPES)}")
+        self.kind, self.strategy = kind, strategy
+        self.shape = _SHAPES.get(kind, Shape(""))
+        self.find = detector if callable(detector) else _finder(Shape(detector) if detector else self.shape)
         self.roles = {
             ChatRole.USER: apply_to_input,
             ChatRole.ASSISTANT: apply_to_output,
@@ -137,15 +139,15 @@ class PIIRedaction(AgentMiddleware):
         """Return a name that tells kinds apart."""
         return f"PIIRedaction[{self.kind}]"
 
-    def before_model(self, state: Any, runtime: Any) -> Any:
+    def before_model(self, state: State, runtime: Runtime) -> Update:
         """Look at what users and tools said."""
         return self._update(state, (ChatRole.USER, ChatRole.TOOL))
 
-    def after_model(self, state: Any, runtime: Any) -> Any:
+    def after_model(self, state: State, runtime: Runtime) -> Update:
         """Look at what the model said."""
         return self._update(state, (ChatRole.ASSISTANT,))
 
-    def _update(self, state: Any, roles: tuple[ChatRole, ...]) -> dict[str, Any] | None:
+    def _update(self, state: State, roles: tuple[ChatRole, ...]) -> Update:
         watched = [message for message in state["messages"] if message.role in roles and self._watches(message.role)]
         changed = [new for old in watched if (new := self._clean(old)) is not old]
         return {"messages": changed} if changed else None
@@ -155,46 +157,44 @@ class PIIRedaction(AgentMiddleware):
         return self.roles[role] or (role is ChatRole.TOOL and self.roles[ChatRole.ASSISTANT])
 
     def _clean(self, message: ChatMessage) -> ChatMessage:
-        parts = tuple(self._part(part) for part in message._content)
-        if all(new is old for new, old in zip(parts, message._content, strict=True)):
+        parts = tuple(map(self._part, message._content))
+        if all(map(is_, parts, message._content)):
             return message
         return ChatMessage(message.role, parts, message.name, message.meta)
 
-    def _part(self, part: Any) -> Any:
+    def _part(self, part: Part) -> Part:
         if isinstance(part, TextContent):
             text = self.hide(part.text)
             return part if text == part.text else TextContent(text)
         if isinstance(part, ToolCall):
             return self._call(part)
-        if isinstance(part, ToolCallResult):
-            result = self._value(part.result) if self.roles[ChatRole.TOOL] else part.result
-            origin = self._call(part.origin)
-            same = result is part.result and origin is part.origin
-            return part if same else ToolCallResult(result, origin, part.error)
-        return part
+        result = self._value(part.result) if self.roles[ChatRole.TOOL] else part.result
+        origin = self._call(part.origin)
+        same = result is part.result and origin is part.origin
+        return part if same else ToolCallResult(result, origin, part.error)
 
     def _call(self, call: ToolCall) -> ToolCall:
         if not self.roles[ChatRole.ASSISTANT]:
             return call
-        arguments = {name: self._value(value) for name, value in call.arguments.items()}
-        same = all(arguments[name] is value for name, value in call.arguments.items())
-        return call if same else ToolCall(call.tool_name, arguments, call.id)
+        values = [self._value(value) for value in call.arguments.values()]
+        if all(map(is_, values, call.arguments.values())):
+            return call
+        return ToolCall(call.tool_name, dict(zip(call.arguments, values, strict=True)), call.id)
 
     def _value(self, value: Any, depth: int = 0) -> Any:
         """Return a value with personal data hidden in all its texts, keys and numbers; itself where there is none."""
         if value is None or isinstance(value, bool):
             return value
-        if depth < _DEEPEST and isinstance(value, dict):
-            made: Any = {self._value(k): self._value(v, depth + 1) for k, v in value.items()}
-            same = all(a is b and made[a] is value[b] for a, b in zip(made, value, strict=False))
-            return value if same and len(made) == len(value) else made
         kind = next((kind for kind in _GROUPS if isinstance(value, kind)), None)
-        if kind is not None and depth < _DEEPEST:
-            items = [self._value(item, depth + 1) for item in value]
-            return value if all(a is b for a, b in zip(items, value, strict=True)) else kind(items)
-        text = value if isinstance(value, str) else str(value)
-        hidden = self.hide(text)
-        return value if hidden == text else hidden
+        if kind is None or depth >= _DEEPEST:
+            text = value if isinstance(value, str) else str(value)
+            hidden = self.hide(text)
+            return value if hidden == text else hidden
+        items = [*value, *value.values()] if kind is dict else list(value)
+        found = [self._value(item, depth + 1) for item in items]
+        if all(map(is_, found, items)):
+            return value
+        return dict(zip(found[: len(value)], found[len(value) :], strict=True)) if kind is dict else kind(found)
 
     def hide(self, text: str) -> str:
         """Return the text with personal data hidden.
@@ -211,14 +211,13 @@ class PIIRedaction(AgentMiddleware):
 
     def _word(self, value: str) -> str:
         if self.strategy == "mask":
-            known = _MASKS.get(self.kind)
-            return known(value) if known else "****" + (value[-4:] if len(value) > 4 else "")
+            return self.shape.mask(value)
         if self.strategy == "hash":
             return f"<{self.kind}_hash:{hashlib.sha256(value.encode()).hexdigest()[:8]}>"
         return f"[REDACTED_{self.kind.upper()}]"
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merged(spans: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
     """Return spans in order, those that overlap as one.
 
     >>> _merged([(3, 5), (0, 10), (12, 12), (8, 11)])
@@ -235,13 +234,6 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _detector(kind: str, detector: str | Detector | None) -> Detector:
-    if callable(detector):
-        return detector
-    if detector is not None:
-        pattern, test = re.compile(detector), None
-    elif kind in _SHAPES:
-        pattern, test = _SHAPES[kind]
-    else:
-        raise ConfigError(f"Kind {kind!r} needs a detector. {did_you_mean(kind, _SHAPES)}")
-    return lambda text: [hit.span() for hit in pattern.finditer(text) if test is None or test(hit.group())]
+def _finder(shape: Shape) -> Detector:
+    pattern = re.compile(shape.pattern)
+    return lambda text: [hit.span() for hit in pattern.finditer(text) if shape.test(hit.group())]

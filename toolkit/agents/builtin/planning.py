@@ -5,13 +5,15 @@ Not here: a planner of our own; the list is the model's.
 
 from __future__ import annotations
 
-from typing import Any
-
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.history import last_calls
+from toolkit.agents.builtin.wrappers import ModelWrapper
+from toolkit.agents.middleware import State, Update
+from toolkit.agents.requests import ModelRequest
+from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
-from toolkit.execution.state import State
-from toolkit.messages import ChatMessage, ChatRole
+from toolkit.execution.state import State as SharedState
+from toolkit.messages import ChatMessage
 from toolkit.tools import Tool
 
 _PARAMETERS = {
@@ -34,7 +36,7 @@ _PARAMETERS = {
 }
 
 
-class Planning(AgentMiddleware):
+class Planning(ModelWrapper):
     """Offer a tool `write_todos` and keep its list in the state field `todos`.
 
     A list in the input is kept too, since so a thread hands it on (`agent.run(trace)`); of its items only what the
@@ -55,28 +57,20 @@ class Planning(AgentMiddleware):
         self.state_schema = {"todos": StateField()}
         self.tools = (Tool("write_todos", say("write_todos"), _PARAMETERS, write_todos),)
 
-    def after_model(self, state: Any, runtime: Any) -> Any:
+    def after_model(self, state: State, runtime: Runtime) -> Update:
         """Refuse several lists at once: which would be the list?"""
-        turn = next((m for m in reversed(state["messages"]) if m.is_from(ChatRole.ASSISTANT)), None)
-        calls = [call for call in turn.tool_calls if call.tool_name == "write_todos"] if turn else []
+        calls = [call for call in last_calls(state["messages"]) if call.tool_name == "write_todos"]
         if len(calls) < 2:
             return None
         return {"messages": [ChatMessage.from_tool(say("one_list"), call, error=True) for call in calls]}
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+    def changed(self, request: ModelRequest) -> ModelRequest:
         """Say when to keep a list."""
-        return handler(self._told(request))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Say when to keep a list."""
-        return await handler(self._told(request))
-
-    def _told(self, request: Any) -> Any:
         text = "\n\n".join(part for part in (request.system_prompt, self.system_prompt) if part)
-        return request.override(system_message=ChatMessage.from_system(text))
+        return request.override(system_prompt=text)
 
 
-def write_todos(todos: list[dict[str, str]], state: State) -> str:
+def write_todos(todos: list[dict[str, str]], state: SharedState) -> str:
     """Keep the list and say so; what an item holds beside content and status is dropped."""
     kept = [{key: item[key] for key in ("content", "status")} for item in todos]
     state.set("todos", kept)

@@ -5,19 +5,22 @@ Not here: other models (`fallback`), answers in the wrong form (`format_repair`)
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, ToolResult, ToolRun, ToolWrapper
+from toolkit.agents.middleware import ModelResult
+from toolkit.agents.requests import ModelRequest, ToolCallRequest
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError, LimitError
+from toolkit.errors import ConfigError, LimitError, did_you_mean
 from toolkit.messages import ChatMessage
+from toolkit.tools import Tool
 
-Errors = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+Kind = type[BaseException] | str
+Errors = Kind | Iterable[Kind] | Callable[[BaseException], bool]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,12 @@ class Backoff:
         backoff_factor: each wait is so many times the one before; 0 keeps it.
         max_delay: longest wait in seconds.
         jitter: vary each wait by up to a quarter, so that many clients do not come back at once.
+        retry_on: exception classes or their names, or a function of the exception; others are not tried again.
+        on_failure: what comes of the last failure: "continue" says it in words, "error" raises it, and a function of
+            it gives one's own words.
 
     Raises:
-        ConfigError: a negative number.
+        ConfigError: a negative number, or an unknown on_failure.
     """
 
     max_retries: int = 2
@@ -43,11 +49,27 @@ class Backoff:
     backoff_factor: float = 2.0
     max_delay: float = 60.0
     jitter: bool = True
+    retry_on: Errors = Exception
+    on_failure: Literal["continue", "error"] | Callable[[BaseException], str] = "continue"
 
     def __post_init__(self) -> None:
+        if not callable(self.on_failure) and self.on_failure not in ("continue", "error"):
+            raise ConfigError(f"on_failure {self.on_failure!r} is unknown. Use continue, error, or a function.")
         for name in ("max_retries", "initial_delay", "backoff_factor", "max_delay"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, but is {getattr(self, name)!r}.")
+
+    @classmethod
+    def of(cls, max_retries: int, more: Mapping[str, Any]) -> Backoff:
+        """Build it from a middleware's arguments.
+
+        Raises:
+            ConfigError: an unknown field, a negative number, or an unknown on_failure.
+        """
+        known = list(cls.__dataclass_fields__)
+        if unknown := [name for name in more if name not in known]:
+            raise ConfigError(f"Nothing to set is called {unknown[0]!r}. {did_you_mean(unknown[0], known)}")
+        return cls(max_retries, **more)
 
     def delays(self) -> Iterator[float]:
         """Yield the seconds to wait before each further try."""
@@ -56,14 +78,56 @@ class Backoff:
             wait = min(wait, self.max_delay)
             yield wait * random.uniform(0.75, 1.25) if self.jitter and wait else wait  # noqa: S311 - no secret
 
+    async def run(
+        self,
+        work: Callable[[], Awaitable[T]],
+        mode: Mode,
+        message: str,
+        *,
+        passing: tuple[type[Exception], ...] = (),
+        **values: Any,
+    ) -> T | str:
+        """Do the work until it succeeds; return what is said of its last failure, or raise that.
 
-def _matches(error: BaseException, wanted: Errors) -> bool:
-    if isinstance(wanted, (type, tuple)):
+        Args:
+            work: what is tried.
+            mode: how to wait.
+            message: the name of what is said, in `prompts/agents/`.
+            passing: exceptions that are no failures and go on.
+            values: what the message names.
+        """
+        waits, tries = self.delays(), 0
+        while True:
+            tries += 1
+            try:
+                return await work()
+            except passing:
+                raise
+            except Exception as error:
+                wait = next(waits, None) if matches(error, self.retry_on) else None
+                if wait is None and self.on_failure == "error":
+                    raise
+                if wait is None and callable(self.on_failure):
+                    return self.on_failure(error)
+                if wait is None:
+                    return say(message, tries=tries, kind=type(error).__name__, reason=str(error), **values)
+            await mode.pause(wait)
+
+
+def matches(error: BaseException, wanted: Errors) -> bool:
+    """Tell whether an exception is of a wanted class, given itself or by name, or a function says so.
+
+    >>> matches(FileNotFoundError(), "OSError"), matches(KeyError(), ["OSError", ValueError])
+    (True, False)
+    """
+    if isinstance(wanted, str):
+        return any(kind.__name__ == wanted for kind in type(error).__mro__)
+    if isinstance(wanted, type):
         return isinstance(error, wanted)
-    return bool(wanted(error))
+    return bool(wanted(error)) if callable(wanted) else any(matches(error, kind) for kind in wanted)
 
 
-class ModelRetry(AgentMiddleware):
+class ModelRetry(ModelWrapper):
     """Ask the model again when its server fails, after growing waits.
 
     >>> import toolkit as tk
@@ -73,67 +137,24 @@ class ModelRetry(AgentMiddleware):
 
     Args:
         max_retries: further tries after the first.
-        retry_on: exception types, or a function of the exception.
-        on_failure: "continue" ends the run with a message that says what failed; "error" raises. A `LimitError`
-            always goes on.
-        backoff: further fields of `Backoff`.
+        more: further fields of `Backoff`. `on_failure="continue"` ends the run with a message that says what failed.
+
+    Raises:
+        ConfigError: an unknown field, a negative number, or an unknown on_failure.
     """
 
-    def __init__(
-        self,
-        max_retries: int = 2,
-        *,
-        retry_on: Errors = Exception,
-        on_failure: Literal["continue", "error"] | Callable[[BaseException], str] = "continue",
-        **backoff: Any,
-    ) -> None:
-        self.backoff = Backoff(max_retries, **backoff)
-        self.retry_on = retry_on
-        self.on_failure = on_failure
+    def __init__(self, max_retries: int = 2, **more: Any) -> None:
+        if more.get("on_failure") in ("raise", "return_message"):  # LangChain's older words, which it ignores here too
+            del more["on_failure"]
+        self.backoff = Backoff.of(max_retries, more)
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
         """Call the handler until it succeeds or the tries are used up."""
-        waits = self.backoff.delays()
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                return handler(request)
-            except Exception as error:
-                wait = self._wait(error, waits)
-                if wait is None:
-                    return self._give_up(error, tries)
-            time.sleep(wait)
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Call the handler until it succeeds or the tries are used up."""
-        waits = self.backoff.delays()
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                return await handler(request)
-            except Exception as error:
-                wait = self._wait(error, waits)
-                if wait is None:
-                    return self._give_up(error, tries)
-            await asyncio.sleep(wait)
-
-    def _wait(self, error: BaseException, waits: Iterator[float]) -> float | None:
-        if isinstance(error, LimitError):  # the run's own end, not the server's failure
-            return None
-        return next(waits, None) if _matches(error, self.retry_on) else None
-
-    def _give_up(self, error: Exception, tries: int) -> ChatMessage:
-        if self.on_failure == "error" or isinstance(error, LimitError):
-            raise error
-        if callable(self.on_failure):
-            return ChatMessage.from_assistant(self.on_failure(error))
-        kind = type(error).__name__
-        return ChatMessage.from_assistant(say("model_failed", tries=tries, kind=kind, reason=str(error)))
+        given = await self.backoff.run(lambda: handler(request), mode, "model_failed", passing=(LimitError,))
+        return ChatMessage.from_assistant(given) if isinstance(given, str) else given
 
 
-class ToolRetry(AgentMiddleware):
+class ToolRetry(ToolWrapper):
     """Run a tool again when it raises, after growing waits.
 
     >>> import toolkit as tk
@@ -150,63 +171,21 @@ class ToolRetry(AgentMiddleware):
     Args:
         max_retries: further tries after the first.
         tools: names of the tools to retry; None retries all.
-        retry_on: exception types, or a function of the exception.
-        on_failure: "continue" gives the model an error result; "error" lets the exception go on, to outer layers
-            and then as the agent's `on_tool_error` says; a function gives the result's text.
-        backoff: further fields of `Backoff`.
+        more: further fields of `Backoff`. `on_failure="continue"` gives the model an error result; "error" lets the
+            exception go on, to outer layers and then as the agent's `on_tool_error` says.
+
+    Raises:
+        ConfigError: an unknown field, a negative number, or an unknown on_failure.
     """
 
-    def __init__(
-        self,
-        max_retries: int = 2,
-        *,
-        tools: Iterable[Any] | None = None,
-        retry_on: Errors = Exception,
-        on_failure: Literal["continue", "error"] | Callable[[BaseException], str] = "continue",
-        **backoff: Any,
-    ) -> None:
-        self.backoff = Backoff(max_retries, **backoff)
-        self.only = None if tools is None else {getattr(tool, "name", tool) for tool in tools}
-        self.retry_on = retry_on
-        self.on_failure = on_failure
+    def __init__(self, max_retries: int = 2, *, tools: Iterable[Tool | str] | None = None, **more: Any) -> None:
+        super().__init__(tools)
+        self.backoff = Backoff.of(max_retries, more)
 
-    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
         """Call the handler until it succeeds or the tries are used up."""
-        if self.only is not None and request.tool_call.name not in self.only:
-            return handler(request)
-        waits = self.backoff.delays()
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                return handler(request)
-            except Exception as error:
-                wait = next(waits, None) if _matches(error, self.retry_on) else None
-                if wait is None:
-                    return self._give_up(request, error, tries)
-            time.sleep(wait)
-
-    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Call the handler until it succeeds or the tries are used up."""
-        if self.only is not None and request.tool_call.name not in self.only:
+        if not self.concerns(request):
             return await handler(request)
-        waits = self.backoff.delays()
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                return await handler(request)
-            except Exception as error:
-                wait = next(waits, None) if _matches(error, self.retry_on) else None
-                if wait is None:
-                    return self._give_up(request, error, tries)
-            await asyncio.sleep(wait)
-
-    def _give_up(self, request: Any, error: Exception, tries: int) -> ChatMessage:
-        if self.on_failure == "error":
-            raise error
         call = request.tool_call
-        if callable(self.on_failure):
-            return ChatMessage.from_tool(self.on_failure(error), call, error=True)
-        values = {"name": call.name, "tries": tries, "kind": type(error).__name__, "reason": str(error)}
-        return ChatMessage.from_tool(say("tool_failed", **values), call, error=True)
+        given = await self.backoff.run(lambda: handler(request), mode, "tool_failed", name=call.name)
+        return ChatMessage.from_tool(given, call, error=True) if isinstance(given, str) else given

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.history import last_question
+from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, names_of
+from toolkit.agents.middleware import ModelResult
+from toolkit.agents.requests import ModelRequest
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import ChatModel
+from toolkit.models.registry import as_model
 from toolkit.tools import Tool
 
 _WORD = re.compile(r"[^\W_]{3,}")
 
 
-class ToolSelection(AgentMiddleware):
+class ToolSelection(ModelWrapper):
     """Choose the tools for each model call, with a model or by the words they share with the question.
 
     >>> import toolkit as tk
@@ -35,45 +37,38 @@ class ToolSelection(AgentMiddleware):
     above `max_tools`: a slip of the model must not end the run.
 
     Args:
-        model: who chooses, asked before each call, however few tools there are; None compares words, which costs
-            nothing.
+        model: who chooses, or its name, asked before each call, however few tools there are; None compares words,
+            which costs nothing.
         max_tools: how many tools to offer at most.
-        always_include: names of tools that are offered in any case, after the chosen ones.
+        always_include: tools or their names, that are offered in any case, after the chosen ones.
 
     Raises:
         ConfigError: at a model call for which a tool of `always_include` is missing.
     """
 
     def __init__(
-        self, model: ChatModel | None = None, *, max_tools: int = 5, always_include: Iterable[str] = ()
+        self, model: ChatModel | str | None = None, *, max_tools: int = 5, always_include: Iterable[Tool | str] = ()
     ) -> None:
-        self.model, self.max_tools, self.always = model, max_tools, tuple(always_include)
+        self.model: ChatModel | None = None if model is None else as_model(model)
+        self.max_tools, self.always = max_tools, names_of(always_include)
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Offer the chosen tools."""
-        pool = self._pool(request)
-        if not pool:
-            return handler(request)
-        if self.model is None:
-            chosen = rank(_question(request.messages), pool)
-        else:
-            reply = request.runtime.call_model(self.model, self._prompt(request, pool), source=self.name)
-            chosen = _named(reply.text, pool)
-        return handler(self._with(request, chosen))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
         """Offer the chosen tools."""
         pool = self._pool(request)
         if not pool:
             return await handler(request)
+        question = last_question(request.messages)
         if self.model is None:
-            chosen = rank(_question(request.messages), pool)
+            chosen = rank(question, pool)
         else:
-            reply = await request.runtime.acall_model(self.model, self._prompt(request, pool), source=self.name)
-            chosen = _named(reply.text, pool)
-        return await handler(self._with(request, chosen))
+            prompt = say("select_tools", question=question, tools=pool, most=self.max_tools)
+            chosen = _named((await mode.call_model(request.runtime, self.model, prompt, self.name)).text, pool)
+        names = {tool.name for tool in chosen[: self.max_tools]}
+        picked = [tool for tool in request.tools if tool.name in names]
+        always = [tool for tool in request.tools if tool.name in self.always]
+        return await handler(request.override(tools=(*picked, *always)))
 
-    def _pool(self, request: Any) -> list[Tool]:
+    def _pool(self, request: ModelRequest) -> list[Tool]:
         """Return the tools to choose from."""
         names = [tool.name for tool in request.tools]
         if missing := [name for name in self.always if names and name not in names]:
@@ -81,18 +76,6 @@ class ToolSelection(AgentMiddleware):
                 f"always_include names {missing[0]!r}, which is not offered. {did_you_mean(missing[0], names)}"
             )
         return [tool for tool in request.tools if tool.name not in self.always]
-
-    def _prompt(self, request: Any, pool: list[Tool]) -> str:
-        return say("select_tools", question=_question(request.messages), tools=pool, most=self.max_tools)
-
-    def _with(self, request: Any, chosen: list[Tool]) -> Any:
-        names = {tool.name for tool in chosen[: self.max_tools]}
-        picked = [tool for tool in request.tools if tool.name in names]
-        return request.override(tools=(*picked, *(tool for tool in request.tools if tool.name in self.always)))
-
-
-def _question(messages: Sequence[ChatMessage]) -> str:
-    return next((m.text or "" for m in reversed(messages) if m.is_from(ChatRole.USER)), "")
 
 
 def _named(text: str, pool: list[Tool]) -> list[Tool]:
@@ -103,13 +86,14 @@ def _named(text: str, pool: list[Tool]) -> list[Tool]:
 
 def rank(question: str, tools: Sequence[Tool]) -> list[Tool]:
     """Return the tools by how many words of the question their name, description and parameters share, most first."""
-    wanted = _words(question)
+    wanted = words_of(question)
 
     def score(tool: Tool) -> int:
-        return len(wanted & _words(" ".join([tool.name.replace("_", " "), tool.description, *tool.properties])))
+        return len(wanted & words_of(" ".join([tool.name.replace("_", " "), tool.description, *tool.properties])))
 
     return sorted(tools, key=score, reverse=True)
 
 
-def _words(text: str) -> set[str]:
+def words_of(text: str) -> set[str]:
+    """Return the words of a text from three letters on, in one case and without a plural's s."""
     return {word.casefold().rstrip("s") for word in _WORD.findall(text)}

@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.agents.builtin.retry import ModelRetry
-from toolkit.agents.foreign import as_model
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.history import whole
+from toolkit.agents.builtin.retry import Backoff
+from toolkit.agents.builtin.wrappers import Mode, at_once
+from toolkit.agents.middleware import AgentMiddleware, State, Update
+from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
 from toolkit.agents.tokens import estimate
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError
-from toolkit.messages import ChatMessage, ChatRole
+from toolkit.errors import ConfigError, LimitError
+from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel
+from toolkit.models.registry import as_model
 
-Size = tuple[str, float]
+Size = tuple[str, float] | Sequence[str | float]  # a list too, since TOML has no tuples
 _KINDS = ("tokens", "messages", "fraction")
-_AGAIN = ModelRetry(2, on_failure="error")
+_AGAIN = Backoff(on_failure="error")
 
 
 class Summarization(AgentMiddleware):
@@ -39,7 +42,7 @@ class Summarization(AgentMiddleware):
 
     Args:
         model: who writes the summary, or its name; None is the agent's own model.
-        trigger: ("messages", n), ("tokens", n) or ("fraction", part of `window`); a list means any of them.
+        trigger: ("messages", n), ("tokens", n) or ("fraction", part of `window`); a list of such means any of them.
         keep: how much of the end stays, in the same form; where that is the whole history, nothing is summarized.
         window: the model's window in tokens, for fractions.
         count_tokens: function of the messages.
@@ -57,34 +60,34 @@ class Summarization(AgentMiddleware):
         window: int = 8192,
         count_tokens: Callable[[Sequence[ChatMessage]], int] = estimate,
     ) -> None:
-        self.model, self.keep, self.window, self.count = as_model(model), keep, window, count_tokens
-        self.triggers: list[Size] = [trigger] if isinstance(trigger, tuple) else list(trigger)
-        for size in (*self.triggers, keep):
-            _check(*size)
+        self.model: ChatModel | None = None if model is None else as_model(model)
+        self.window, self.count = window, count_tokens
+        several = isinstance(trigger, (list, tuple)) and not isinstance(next(iter(trigger), None), str)
+        self.triggers = [_size(size) for size in (trigger if several else [trigger])]
+        self.keep = _size(keep)
 
-    def before_model(self, state: Any, runtime: Any) -> Any:
+    def before_model(self, state: State, runtime: Runtime) -> Update:
         """Summarize if it is time."""
-        messages = state["messages"]
+        return at_once(self._summarize(state["messages"], runtime, Mode.SYNC))
+
+    async def abefore_model(self, state: State, runtime: Runtime) -> Update:
+        """Summarize if it is time."""
+        return await self._summarize(state["messages"], runtime, Mode.ASYNC)
+
+    async def _summarize(self, messages: list[ChatMessage], runtime: Runtime, mode: Mode) -> Update:
         cut = self._cut(messages)
         if not cut:
             return None
-        model = self.model or runtime.model
-        reply = _AGAIN.wrap_model_call(
-            self._prompt(messages[:cut]), lambda prompt: runtime.call_model(model, prompt, source=self.name)
+        prompt = say("summarize", messages=[_line(message) for message in messages[:cut]])
+        model: ChatModel = self.model or runtime.model
+        reply = await _AGAIN.run(
+            lambda: mode.call_model(runtime, model, prompt, self.name), mode, "model_failed", passing=(LimitError,)
         )
-        return self._update(reply.text, messages[cut:])
-
-    async def abefore_model(self, state: Any, runtime: Any) -> Any:
-        """Summarize if it is time."""
-        messages = state["messages"]
-        cut = self._cut(messages)
-        if not cut:
+        assert not isinstance(reply, str)  # a failure is raised
+        if not reply.text.strip():
             return None
-        model = self.model or runtime.model
-        reply = await _AGAIN.awrap_model_call(
-            self._prompt(messages[:cut]), lambda prompt: runtime.acall_model(model, prompt, source=self.name)
-        )
-        return self._update(reply.text, messages[cut:])
+        told = ChatMessage.from_user(say("summary", summary=reply.text.strip()), {"summary": True})
+        return {"messages": [RemoveMessage(REMOVE_ALL), told, *messages[cut:]]}
 
     def _cut(self, messages: list[ChatMessage]) -> int:
         """Return how many messages to summarize; 0 for none."""
@@ -92,11 +95,11 @@ class Summarization(AgentMiddleware):
             return 0
         kind, amount = self.keep
         if kind == "messages":
-            return _whole(messages, max(0, len(messages) - int(amount)))
+            return whole(messages, max(0, len(messages) - int(amount)))
         cut = len(messages)
         while cut and self.count(messages[cut - 1 :]) <= self._amount(kind, amount):
             cut -= 1
-        return _whole(messages, max(0, min(cut, len(messages) - 1)))
+        return whole(messages, max(0, min(cut, len(messages) - 1)))
 
     def _amount(self, kind: str, amount: float) -> float:
         return max(1, int(amount * self.window)) if kind == "fraction" else amount
@@ -105,31 +108,14 @@ class Summarization(AgentMiddleware):
         size = len(messages) if kind == "messages" else self.count(messages)
         return size >= self._amount(kind, amount)
 
-    def _prompt(self, messages: list[ChatMessage]) -> str:
-        return say("summarize", messages=[_line(message) for message in messages])
 
-    def _update(self, summary: str, tail: list[ChatMessage]) -> dict[str, Any] | None:
-        if not summary.strip():
-            return None
-        told = ChatMessage.from_user(say("summary", summary=summary.strip()), {"summary": True})
-        return {"messages": [RemoveMessage(REMOVE_ALL), told, *tail]}
-
-
-def _check(kind: str, amount: float) -> None:
-    if kind not in _KINDS:
-        raise ConfigError(f"Size {kind!r} is unknown. Use one of: {', '.join(_KINDS)}.")
-    if amount <= 0 or (kind == "fraction" and amount > 1):
-        raise ConfigError(f"Size {(kind, amount)!r} must be above 0, and a fraction at most 1.")
-
-
-def _whole(messages: list[ChatMessage], cut: int) -> int:
-    """Return the cut moved so that no result loses its call: before the calls, or behind results of none."""
-    end = cut
-    while end < len(messages) and messages[end].is_from(ChatRole.TOOL):
-        end += 1
-    wanted = {result.origin.id for message in messages[cut:end] for result in message.tool_call_results}
-    asking = (n for n in reversed(range(cut)) if wanted & {call.id for call in messages[n].tool_calls})
-    return next(asking, end)
+def _size(value: Any) -> tuple[str, float]:
+    if not (isinstance(value, (list, tuple)) and len(value) == 2 and value[0] in _KINDS):
+        raise ConfigError(f"Size {value!r} is unknown. Give one of {', '.join(_KINDS)} and an amount.")
+    kind, amount = value
+    if not isinstance(amount, (int, float)) or amount <= 0 or (kind == "fraction" and amount > 1):
+        raise ConfigError(f"Size {value!r} must be above 0, and a fraction at most 1.")
+    return kind, amount
 
 
 def _line(message: ChatMessage) -> dict[str, str]:

@@ -5,57 +5,60 @@ Not here: the agent's default, which tells the model of any exception; `on_tool_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
-from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.builtin.retry import matches
+from toolkit.agents.builtin.wrappers import Mode, ToolResult, ToolRun, ToolWrapper
+from toolkit.agents.requests import ToolCallRequest
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage
+from toolkit.tools import Tool
 
 
-class ToolErrors(AgentMiddleware):
-    """Ask a function what the model is told of a tool's exception; None lets the exception go on.
+class ToolErrors(ToolWrapper):
+    """Say in place of a tool's exception what the model is told of it.
 
     >>> import toolkit as tk
     >>> def read(path: str) -> str:
     ...     '''Read a file.'''
     ...     raise FileNotFoundError(path)
-    >>> gone = ToolErrors(lambda error, request: "No such file." if isinstance(error, OSError) else None)
     >>> model = tk.ScriptedModel([tk.ToolCall("read", {"path": "x"}), "done"])
+    >>> gone = ToolErrors({"OSError": "No such file."})
     >>> tk.Agent(model, tools=[read], middleware=[gone]).run("go").tool_results[0].result
     'No such file.'
 
     Args:
-        on_error: function of (exception, request) that gives text or None.
-        tools: names of the tools it is asked for; None for all.
+        on_error: texts by the name of an exception class or of one above it, the first that fits counts; or a function
+            of (exception, request). What has no text, or None, goes on.
+        tools: names of the tools it is for; None for all.
 
     Raises:
-        ConfigError: no function.
+        ConfigError: neither texts nor a function.
     """
 
-    def __init__(self, on_error: Callable[[Exception, Any], str | None], tools: Iterable[Any] | None = None) -> None:
-        if not callable(on_error):
-            raise ConfigError(f"ToolErrors needs a function of (exception, request), not {on_error!r}.")
+    def __init__(
+        self,
+        on_error: Mapping[str, str] | Callable[[Exception, ToolCallRequest], str | None],
+        tools: Iterable[Tool | str] | None = None,
+    ) -> None:
+        super().__init__(tools)
+        if not callable(on_error) and not isinstance(on_error, Mapping):
+            raise ConfigError(
+                f"ToolErrors needs texts by exception or a function of (exception, request): {on_error!r}."
+            )
         self.word = on_error
-        self.only = None if tools is None else {getattr(tool, "name", tool) for tool in tools}
 
-    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Catch what the tool raises."""
-        try:
-            return handler(request)
-        except Exception as error:
-            return self._answer(request, error)
-
-    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
         """Catch what the tool raises."""
         try:
             return await handler(request)
         except Exception as error:
-            return self._answer(request, error)
+            text = self._text(error, request) if self.concerns(request) else None
+            if text is None:
+                raise
+            return ChatMessage.from_tool(text, request.tool_call, error=True)
 
-    def _answer(self, request: Any, error: Exception) -> ChatMessage:
-        mine = self.only is None or request.tool_call.name in self.only
-        text = self.word(error, request) if mine else None
-        if text is None:
-            raise error
-        return ChatMessage.from_tool(text, request.tool_call, error=True)
+    def _text(self, error: Exception, request: ToolCallRequest) -> str | None:
+        if callable(self.word):
+            return self.word(error, request)
+        return next((text for name, text in self.word.items() if matches(error, name)), None)

@@ -1,0 +1,133 @@
+"""Write a wrapper once for sync and async runs: ModelWrapper, ToolWrapper, Mode.
+
+The body is a coroutine. An async run awaits it; a sync run steps it once, from end to end, since all that it awaits
+there is done at once.
+Not here: the hooks themselves (`toolkit.agents.middleware`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from enum import Enum
+from typing import Any, TypeVar
+
+from toolkit.agents.middleware import AgentMiddleware, ModelHandler, ModelResult, ToolHandler
+from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
+from toolkit.agents.runtime import Runtime
+from toolkit.messages import ChatMessage
+from toolkit.models.base import ChatModel, Reply
+from toolkit.tools import Tool
+
+ToolResult = ChatMessage | Command
+ModelCall = Callable[[ModelRequest], Awaitable[ModelResponse]]
+ToolRun = Callable[[ToolCallRequest], Awaitable[ToolResult]]
+Given = TypeVar("Given")
+T = TypeVar("T")
+
+
+class Mode(Enum):
+    """Say how a body waits: a sync run blocks, an async one lets its event loop go on."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+    async def pause(self, seconds: float) -> None:
+        """Wait."""
+        if self is Mode.SYNC:
+            time.sleep(seconds)
+        else:
+            await asyncio.sleep(seconds)
+
+    async def call_model(self, runtime: Runtime, model: ChatModel, prompt: str, source: str) -> Reply:
+        """Ask a model on behalf of a middleware.
+
+        Raises:
+            ModelError: the server failed.
+        """
+        if self is Mode.SYNC:
+            return runtime.call_model(model, prompt, source=source)
+        return await runtime.acall_model(model, prompt, source=source)
+
+
+def at_once(body: Coroutine[Any, Any, T]) -> T:
+    """Run a body in `Mode.SYNC` to its end.
+
+    >>> at_once(Mode.SYNC.pause(0))
+
+    Raises:
+        RuntimeError: it awaits something that takes time.
+    """
+    try:
+        body.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        body.close()
+    raise RuntimeError(f"{body!r} awaits something that takes time. In a sync run use only what `Mode` offers.")
+
+
+def _lifted(handler: Callable[[Given], T]) -> Callable[[Given], Awaitable[T]]:
+    async def call(request: Given) -> T:
+        return handler(request)
+
+    return call
+
+
+def names_of(tools: Iterable[Tool | str] | str) -> tuple[str, ...]:
+    """Return the names of tools; one name alone will do.
+
+    >>> names_of("add"), names_of(["add", Tool("sum", "Add.", {})])
+    (('add',), ('add', 'sum'))
+    """
+    given = [tools] if isinstance(tools, str) else tools
+    return tuple(tool if isinstance(tool, str) else tool.name for tool in given)
+
+
+class ModelWrapper(AgentMiddleware):
+    """Stand around model calls; override `changed` to change the request, or `around` for more."""
+
+    def changed(self, request: ModelRequest) -> ModelRequest:
+        """Return the request that is passed on."""
+        return request
+
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
+        """Stand around one model call."""
+        return await handler(self.changed(request))
+
+    def wrap_model_call(self, request: ModelRequest, handler: ModelHandler) -> ModelResult:
+        """Run the body."""
+        return at_once(self.around(request, _lifted(handler), Mode.SYNC))
+
+    async def awrap_model_call(self, request: ModelRequest, handler: ModelCall) -> ModelResult:
+        """Run the body."""
+        return await self.around(request, handler, Mode.ASYNC)
+
+
+class ToolWrapper(AgentMiddleware):
+    """Stand around the calls of some tools; override `around`.
+
+    Args:
+        tools: the tools or their names; None for all.
+    """
+
+    def __init__(self, tools: Iterable[Tool | str] | str | None = None) -> None:
+        self.only = None if tools is None else names_of(tools)
+
+    def concerns(self, request: ToolCallRequest) -> bool:
+        """Tell whether the call is of one of the tools."""
+        return self.only is None or request.tool_call.name in self.only
+
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
+        """Stand around one call."""
+        return await handler(request)
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        """Run the body."""
+        return at_once(self.around(request, _lifted(handler), Mode.SYNC))
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolRun) -> ToolResult:
+        """Run the body."""
+        return await self.around(request, handler, Mode.ASYNC)
