@@ -37,8 +37,8 @@ def weather_invoker(parameters: Data, **settings: Any) -> tk.ToolInvoker:
     return tk.ToolInvoker([tk.Tool("weather", "d", parameters, _fc_weather)], **settings)
 
 
-def named(name: str) -> tk.Tool:
-    return tk.Tool(name, "d", EMPTY, lambda: name)
+def named(name: str, work: Any = lambda: 1) -> tk.Tool:
+    return tk.Tool(name, "d", EMPTY, work)
 
 
 def calling(*names: str) -> list[tk.ChatMessage]:
@@ -51,15 +51,18 @@ def failure(job: Callable[[], Any]) -> Data | None:
     return found if isinstance(found, dict) and "message" in found else None
 
 
+def outcome(job: Callable[[], Any]) -> Data:
+    return {"error": found} if (found := failure(job)) else {"value": job()}
+
+
 def round_trip(invoker: tk.ToolInvoker) -> Data:
     data = invoker.to_dict()
     return {"dict": data, "round_trip_equal": tk.ToolInvoker.from_dict(copy.deepcopy(data)).to_dict() == data}
 
 
 def x_to_dict_lambda() -> Data:
-    invoker = tk.ToolInvoker([tk.Tool("l", "d", EMPTY, lambda: 1)])
-    found = failure(invoker.to_dict)
-    return {"error": found} if found else {"value": invoker.to_dict()["init_parameters"]["tools"][0]["function"]}
+    invoker = tk.ToolInvoker([named("l")])
+    return outcome(lambda: invoker.to_dict()["init_parameters"]["tools"][0]["function"])
 
 
 def x_from_dict_mutates_input() -> Data:
@@ -69,8 +72,7 @@ def x_from_dict_mutates_input() -> Data:
 
 
 def x_tool_bad_schema() -> Data:
-    found = failure(lambda: tk.Tool("t", "d", {"type": "banana"}, _fc_weather))
-    return {"error": found} if found else {"value": "accepted"}
+    return outcome(lambda: tk.Tool("t", "d", {"type": "banana"}, _fc_weather) and "accepted")
 
 
 def x_tool_spec_and_invoke() -> Data:
@@ -175,7 +177,7 @@ def c2_max_workers() -> Data:
         with lock:
             now[0] -= 1
 
-    tk.ToolInvoker([tk.Tool("t", "d", EMPTY, busy)], max_workers=2).run(messages=calling(*"ttttt"))
+    tk.ToolInvoker([named("t", busy)], max_workers=2).run(messages=calling(*"ttttt"))
     return {"peak_concurrency_with_max_workers_2": peak[0]}
 
 

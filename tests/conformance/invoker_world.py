@@ -162,10 +162,7 @@ def run_caller(scenario: Data) -> Data:
     return {"output_key": [key], "messages": told, "input_list_mutated": messages != before or found[key] is messages}
 
 
-RUNS = {
-    "x_invoker": run_invoker,
-    "c2_invoker": run_invoker,
-    "c3": run_invoker,
+RUNS = dict.fromkeys(("x_invoker", "c2_invoker", "c3"), run_invoker) | {
     "c2_tool": run_tool,
     "x_caller": run_caller,
     "x_openapi": run_openapi,

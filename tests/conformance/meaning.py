@@ -197,7 +197,8 @@ def invoker(seen: Data, scenario: Data) -> Data:
     secrets = [scenario[key] for key in ("credentials", "run_credentials") if len(scenario.get(key) or "") > 1]
     if any(secret in kept for secret in secrets):
         found["leak"] = True
-    if "events" in found and racing(scenario):
+    racing = scenario["kind"] != "x_invoker" and scenario.get("init", {}).get("max_workers") != 1
+    if racing and "events" in found:  # calls on threads, so that their order means nothing
         found["events"] = sorted(found["events"])
     if scenario["kind"].startswith("x_openapi") and "error" in found:
         found["error"] = "refused"
@@ -208,11 +209,6 @@ def invoker(seen: Data, scenario: Data) -> Data:
     for answer in found.get("service_response", ()):
         answer["content"] = answer_of(answer["content"])
     return found
-
-
-def racing(scenario: Data) -> bool:
-    """Tell whether calls of a scenario run on threads, so that their order means nothing."""
-    return scenario["kind"] != "x_invoker" and scenario.get("init", {}).get("max_workers") != 1
 
 
 def plain(value: Any) -> Any:

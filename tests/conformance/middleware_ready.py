@@ -14,20 +14,13 @@ import toolkit as tk
 
 Data = dict[str, Any]
 NAMES = {
-    "ModelRetryMiddleware": "ModelRetry",
-    "ToolRetryMiddleware": "ToolRetry",
-    "ModelFallbackMiddleware": "ModelFallback",
-    "ToolErrorMiddleware": "ToolErrors",
-    "ModelCallLimitMiddleware": "ModelCallLimit",
-    "ToolCallLimitMiddleware": "ToolCallLimit",
-    "SummarizationMiddleware": "Summarization",
-    "ContextEditingMiddleware": "ContextEditing",
-    "HumanInTheLoopMiddleware": "HumanApproval",
-    "PIIMiddleware": "PIIRedaction",
-    "TodoListMiddleware": "Planning",
-    "LLMToolSelectorMiddleware": "ToolSelection",
+    "ModelRetryMiddleware": "ModelRetry", "ToolRetryMiddleware": "ToolRetry", "PIIMiddleware": "PIIRedaction",
+    "ModelFallbackMiddleware": "ModelFallback", "ToolErrorMiddleware": "ToolErrors", "TodoListMiddleware": "Planning",
+    "ModelCallLimitMiddleware": "ModelCallLimit", "ToolCallLimitMiddleware": "ToolCallLimit",
+    "SummarizationMiddleware": "Summarization", "ContextEditingMiddleware": "ContextEditing",
+    "HumanInTheLoopMiddleware": "HumanApproval", "LLMToolSelectorMiddleware": "ToolSelection",
     "LLMToolEmulator": "ToolEmulation",
-}
+}  # fmt: skip
 HEADING = len("Here is a summary of the conversation to date:\n\n") - len("Summary of the conversation so far:\n")
 NO_LIMIT = 1_000  # tools; without max_tools the original offers whatever was chosen
 

@@ -49,7 +49,7 @@ class Family:
 
     def observed(self, scenario: Data) -> Data:
         """Return what the original was seen to do."""
-        return {key: scenario[key] for key in self.columns if key in scenario} or scenario["observed"]
+        return {key: scenario[key] for key in self.columns if key in scenario} or scenario.get("observed", {})
 
     def reviewed(self, scenario: Data) -> Data:
         """Return the scenario itself if it has an expectation, else the one of that name in our files."""
@@ -126,8 +126,7 @@ def accept(path: Path, family: Family, verdicts: dict[str, Verdict], why: str) -
     """Write our outcome as the expectation of each scenario of a file that differs, for somebody to review."""
     data = load(path)
     for scenario in data.get("scenarios") or data["cases"]:
-        verdict = verdicts.get(scenario["name"])
-        if verdict and verdict.word == "differs" and verdict.ours:
+        if (verdict := verdicts.get(scenario["name"])) and verdict.word == "differs" and verdict.ours:
             scenario |= {family.expected: family.meaning(verdict.ours, scenario), "why": why}
     save(path, data)
 
@@ -153,26 +152,21 @@ def arguments() -> argparse.ArgumentParser:
 def replay(options: argparse.Namespace, family: Family) -> int:
     """Replay a file and print what came; return 1 if something differs."""
     scenarios = [s for s in scenarios_in(load(options.file)) if options.only in s.get("name", "")]
-    verdicts = [judge(scenario, family) for scenario in scenarios]
-    counts = Counter(verdict.word for verdict in verdicts)
-    played = list(zip(scenarios, verdicts, strict=True))
+    played = [(scenario, judge(scenario, family)) for scenario in scenarios]
+    counts = Counter(verdict.word for _, verdict in played)
     if options.json:
         found = [{"name": s.get("name"), "verdict": v.word, "why": v.why, "ours": v.ours} for s, v in played]
         print(json.dumps({"scenarios": found}, ensure_ascii=False, indent=1))
     else:
         for scenario, verdict in played:
-            show(scenario, verdict, family, options.verbose)
+            print(f"{scenario.get('name', '?')}: {verdict}")
+            if options.verbose and verdict.word == "differs":
+                wanted = family.reviewed(scenario).get(family.expected, family.observed(scenario))
+                print("  wanted:", written(wanted), "\n  ours:  ", written(verdict.ours))
         print(f"agree {counts['agrees']}, as expected {counts['as expected']}, differ {counts['differs']}")
     if options.accept:
         accept(options.file, family, {s["name"]: v for s, v in played}, options.accept)
     return 1 if counts["differs"] else 0
-
-
-def show(scenario: Data, verdict: Verdict, family: Family, verbose: bool) -> None:
-    print(f"{scenario.get('name', '?')}: {verdict}")
-    if verbose and verdict.word == "differs":
-        print("  theirs:", written(family.observed(scenario)))
-        print("  ours:  ", written(verdict.ours))
 
 
 def main(family: Family) -> None:

@@ -28,6 +28,7 @@ import toolkit as tk
 
 Data = dict[str, Any]
 UNASKED = {"temperature": 0.0123, "num_predict": 4567}  # values that no scenario asks for, so that asking shows
+USUAL = tk.Options.of(UNASKED).to_dict()
 MORE = "That is all."  # said once the replies are used up; the default mode asks more often than the original
 
 
@@ -37,9 +38,10 @@ def base(replies: list[Any], more: str | None) -> Speaker:
 
     def answer(request: Data) -> tk.Reply:
         said = next(left, more)
-        if said is None or (isinstance(said, dict) and (said.get("raise") or said.get("error"))):
-            raise RuntimeError(said and (said.get("raise") or said["error"]))
-        text = said.get("content", said) if isinstance(said, dict) else said
+        told = said if isinstance(said, dict) else {"content": said, "raise": said is None}
+        if problem := told.get("raise") or told.get("error"):
+            raise RuntimeError(problem)
+        text = told.get("content", said)
         return tk.Reply(text if more is None else words(text), model="model")
 
     return Speaker(answer)
@@ -74,11 +76,10 @@ def messages_of(scenario: Data, mode: str) -> list[Data]:
     messages = [dict(message) for message in scenario["messages"]]
     for message in messages:
         if calls := message.get("tool_calls"):
-            names = {"args": "arguments"}
-            message["tool_calls"] = [{names.get(k, k): v for k, v in c.items() if k != "type"} for c in calls]
+            message["tool_calls"] = [{"id": c.get("id"), "name": c["name"], "arguments": c.get("args")} for c in calls]
         if mode == "default" and isinstance(message["content"], list):  # the original shows blocks as they are
-            blocks = [{"type": "text", "text": b} if isinstance(b, str) else b for b in message["content"]]
-            message["content"] = blocks
+            blocks = message["content"]
+            message["content"] = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
     return messages
 
 
@@ -110,7 +111,7 @@ def play(scenario: Data, mode: str) -> Data:
         except tk.ConfigError as error:
             return {"refused": type(error).__name__, "calls": [], "tool_log": log}
         seen["bind_tools_returns_self"], chat = bound is chat, bound
-    asked, plain = chat.bind(**scenario["bind"]) if scenario.get("bind") else chat, chat.options
+    asked = chat.bind(**scenario["bind"]) if scenario.get("bind") else chat
     stop = {"stop": scenario["stop"]} if scenario.get("stop") is not None else {}
     kwargs = {**(scenario.get("kwargs") or {}), **stop}
     method = str(scenario.get("method") or "invoke").strip("_")
@@ -118,18 +119,18 @@ def play(scenario: Data, mode: str) -> Data:
         seen["final"] = ask(asked, messages_of(scenario, mode), method, kwargs)
     except (tk.ToolkitError, RuntimeError, IndexError, TypeError, AttributeError) as error:
         seen["error"] = f"{type(error).__name__}: {error}"
-    return seen | {"calls": [request_seen(request, plain) for request in model.requests], "tool_log": log}
+    return seen | {"calls": [request_seen(request) for request in model.requests], "tool_log": log}
 
 
-def request_seen(request: Data, plain: Data) -> Data:
-    """Return one request in the format's words: every option that differs from the chat's own was asked for."""
-    options = {k: v for k, v in request["options"].items() if (k, v) not in plain.items()}
-    stop = tk.Options.of({"stop": options.pop("stop", None)}).stop
+def request_seen(request: Data) -> Data:
+    """Return one request in the format's words: every option that differs from the usual ones was asked for."""
+    options = {k: v for k, v in request["options"].items() if v != USUAL.get(k)}
+    stop = options.pop("stop", None)
     kwargs = {"max_tokens" if key == "num_predict" else key: value for key, value in options.items()}
     kwargs |= {key: request[key] for key in ("tools", "tool_choice", "schema") if request.get(key) is not None}
     return {
         "messages": [[str(m.role), said(m)] for m in request["messages"]],
-        "stop": list(stop) or None,
+        "stop": stop and list(stop),
         "kwargs": kwargs,
     }
 

@@ -44,11 +44,7 @@ def attempt(work: Callable[[], Any]) -> Any:
 
 
 class Speaker(tk.ChatModel):
-    """Answer each request with what a function of it gives, and keep the requests.
-
-    Not a `tk.ScriptedModel`: that refuses a request without messages, as servers do, and the originals' stand-ins
-    did not.
-    """
+    """Answer each request, one without messages too, with what a function of it gives, and keep the requests."""
 
     supports_tools = True
 
@@ -59,7 +55,7 @@ class Speaker(tk.ChatModel):
     def stream(self, messages: Any, *, options: Any = None, **request: Any) -> Iterator[Chunk]:
         said = [messages] if isinstance(messages, str) else messages
         said = [tk.ChatMessage.from_user(m) if isinstance(m, str) else m for m in said]
-        self.requests.append({"messages": said, "options": dict(options or {}), **request})
+        self.requests.append({"messages": said, "options": tk.Options.of(options).to_dict(), **request})
         yield Chunk(reply=self.answer(self.requests[-1]))
 
     def complete_stream(self, prompt: str, *, options: Any = None, **request: Any) -> Iterator[Chunk]:
@@ -97,16 +93,12 @@ SPECIAL: dict[str, Callable[[], Any]] = {
 }
 
 
-def echo(spec: Data, given: Data) -> str:
-    return f"{spec['name']}({json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)})"
-
-
 def fail(spec: Data, given: Data) -> Any:
     raise exception(spec["exc"])
 
 
 IMPLS: dict[str, Callable[[Data, Data], Any]] = {
-    "echo": echo,
+    "echo": lambda spec, given: f"{spec['name']}({json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)})",
     "add": lambda spec, given: given["x"] + given["y"],
     "const": lambda spec, given: spec["value"],
     "special": lambda spec, given: SPECIAL[spec["value"]](),
