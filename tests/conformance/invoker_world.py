@@ -1,148 +1,71 @@
-"""Build what a scenario describes (tools, messages, state) and run it with our ToolInvoker.
+"""What do our ToolInvoker and OpenAIFunctionCaller do in a scenario? Build what it describes, run it, note what came.
 
 The same builders serve every generation: `x_invoker` ran its calls one by one (max_workers=1), the later two on
 threads and always with a state.
-Not here: what should come out (`invoker_oracle`), comparing it (`invoker_compare`).
+Not here: OpenAPI (`openapi_world`), facts (`invoker_probes`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any
+
+from invoker_probes import PROBES
+from openapi_world import run_openapi, run_openapitool
+from scripted import attempt, error_of, function_of
 
 import toolkit as tk
 
-SEQUENTIAL = ("x_invoker",)
-EXCEPTIONS = {"ValueError": ValueError, "KeyError": KeyError, "RuntimeError": RuntimeError}
+Data = dict[str, Any]
 TYPES = {"str": str, "int": int, "list": list, "dict": dict, "float": float, "bool": bool}
 
 
-class BadStr:
-    def __str__(self):
-        raise ValueError("no str for you")
-
-    __repr__ = __str__
-
-
-class Opaque:
-    def __repr__(self):
-        return "<Opaque>"
-
-
-class HasToDict:
-    def to_dict(self):
-        return {"kind": "HasToDict", "v": 1}
-
-
-SPECIAL = {
-    "badstr": BadStr,
-    "opaque": Opaque,
-    "set": lambda: {1},
-    "nan": lambda: float("nan"),
-    "bytes": lambda: b"\xff",
-    "hastodict": HasToDict,
-    "nested_todict": lambda: {"a": [HasToDict()]},
-}
-
-
-def append(old, new):
+# ---------------------------------------------------------------------- what a scenario describes
+def append(old: Any, new: Any) -> list[Any]:
     return (old or []) + (new if isinstance(new, list) else [new])
 
 
-def upper(value):
+def upper(value: Any) -> str:
     return str(value).upper()
 
 
-def fail(value):
+def fail(value: Any) -> Any:
     return 1 / 0
 
 
 HANDLERS = {"upper": upper, "fail": fail, "append": append}
 
 
-def answer(spec: dict, keywords: dict) -> Any:
-    """Do what the tool of a scenario does."""
-    how = spec.get("impl", "echo")
-    if how == "echo":
-        said = json.dumps(dict(keywords), sort_keys=True, ensure_ascii=False, default=str)
-        return f"{spec['name']}({said})"
-    if how == "const":
-        return spec["value"]
-    if how == "special":
-        return SPECIAL[spec["value"]]()
-    if how == "raise":
-        kind, _, message = spec["exc"].partition(":")
-        raise EXCEPTIONS.get(kind, RuntimeError)(message)
-    if how == "dict_of_args":
-        return dict(keywords)
-    raise AssertionError(f"impl {how!r} is not in the format")
-
-
-def function_of(spec: dict, events: list, received: list):
-    def body(keywords):
-        events.append(f"{spec['name']}:start")
-        received.append((spec["name"], dict(keywords)))
-        if spec.get("sleep"):
-            time.sleep(spec["sleep"])
-        try:
-            return answer(spec, keywords)
-        finally:
-            events.append(f"{spec['name']}:end")
-
-    parameters = spec.get("signature")
-    if parameters is None:
-        return lambda **keywords: body(keywords)
-    names = [part.split("=")[0].split(":")[0].strip() for part in parameters]
-    given = ", ".join(f"{name!r}: {name}" for name in names)
-    scope = {"body": body, "State": tk.State}
-    exec(f"def fn({', '.join(parameters)}):\n    return body({{{given}}})", scope)  # the file is ours, never a model's
-    return scope["fn"]
-
-
 def configured(config: Any) -> Any:
     """Put the functions where a scenario names handlers."""
-    if isinstance(config, dict):
-        return {
-            k: HANDLERS.get(v, v) if k == "handler" and isinstance(v, str) else configured(v) for k, v in config.items()
-        }
-    return config
+    if not isinstance(config, dict):
+        return config
+    named = {k: HANDLERS.get(v, v) for k, v in config.items() if k == "handler" and isinstance(v, str)}
+    return {k: configured(v) for k, v in config.items()} | named
 
 
-def tool_of(spec: dict, events: list | None = None, received: list | None = None) -> tk.Tool:
+def tool_of(spec: Data, events: list[str]) -> tk.Tool:
     wiring = ("outputs_to_string", "inputs_from_state", "outputs_to_state")
-    extra = {key: configured(spec[key]) for key in wiring if key in spec}
     return tk.Tool(
         name=spec["name"],
         description=spec.get("description", "d"),
-        parameters=schema_of(spec),
-        function=function_of(spec, [] if events is None else events, [] if received is None else received),
-        **extra,
+        parameters=spec.get("parameters", {"type": "object", "properties": {}}),
+        function=function_of(spec, events.append, spec.get("signature"), {}),
+        **{key: configured(spec[key]) for key in wiring if key in spec},
     )
 
 
-def schema_of(spec: dict) -> dict:
-    return spec.get("parameters", {"type": "object", "properties": {}})
-
-
-def state_of(scenario: dict) -> tk.State:
+def state_of(scenario: Data) -> tk.State:
     described = scenario.get("state", {"schema": {}})
-    schema = {}
-    for key, spec in described["schema"].items():
-        schema[key] = {"type": TYPES[spec["type"]]}
-        if "handler" in spec:
-            schema[key]["handler"] = HANDLERS[spec["handler"]]
+    schema = {
+        key: {"type": TYPES[spec["type"]]} | ({"handler": HANDLERS[spec["handler"]]} if "handler" in spec else {})
+        for key, spec in described["schema"].items()
+    }
     return tk.State(schema, described.get("data"))
 
 
-def calls_in(scenario: dict) -> list[dict]:
-    """Return the calls of a scenario in order."""
-    messages = scenario.get("messages", [{"calls": scenario.get("calls", [])}])
-    return [call for message in messages for call in message.get("calls", ())]
-
-
-def messages_of(scenario: dict) -> list[tk.ChatMessage]:
+def messages_of(scenario: Data) -> list[tk.ChatMessage]:
     found = []
     for message in scenario.get("messages", [{"calls": scenario.get("calls", [])}]):
         if "user" in message:
@@ -153,49 +76,44 @@ def messages_of(scenario: dict) -> list[tk.ChatMessage]:
     return found
 
 
-def run_invoker(scenario: dict) -> dict:
-    """Run a scenario of kind x_invoker, c2_invoker or c3; return what came, in the file's own form."""
-    events, received, chunks, out = [], [], [], {}
-    state = None if scenario["kind"] in SEQUENTIAL else state_of(scenario)
+# ---------------------------------------------------------------------- invokers
+def run_invoker(scenario: Data) -> Data:
+    events: list[str] = []
+    chunks: list[Any] = []
+    out: Data = {}
+    one_by_one = scenario["kind"] == "x_invoker"
+    state = None if one_by_one else state_of(scenario)
     try:
-        tools = [tool_of(spec, events, received) for spec in scenario.get("tools", [])]
-        settings = dict(scenario.get("init", {}))
-        if scenario["kind"] in SEQUENTIAL:
-            settings["max_workers"] = 1
+        tools = [tool_of(spec, events) for spec in scenario.get("tools", [])]
+        settings = dict(scenario.get("init", {})) | ({"max_workers": 1} if one_by_one else {})
         invoker = tk.ToolInvoker(tk.Toolset(tools) if scenario.get("toolset") else tools, **settings)
-        found = _run(invoker, scenario, state, events, received, chunks)
-        out["tool_messages"] = [_seen(message) for message in found["tool_messages"]]
-        out["output_keys"] = sorted(found)
-        if "state" in scenario:
+        extra: Data = {} if state is None else {"state": state}
+        if scenario.get("runtime_tools"):
+            extra["tools"] = [tool_of(spec, events) for spec in scenario["runtime_tools"]]
+        found = run(invoker, scenario, extra, chunks)
+        out |= {"tool_messages": [seen(m) for m in found["tool_messages"]], "output_keys": sorted(found)}
+        if state is not None and "state" in scenario:
             out["state"] = {key: value for key, value in state.data.items() if key != "messages"}
     except Exception as error:
         out["error"] = error_of(error)
-    out["events"], out["received"] = events, received
-    if chunks:
-        out["chunks"] = [_chunk(chunk) for chunk in chunks]
-    return out
+    out["events"] = events
+    return out | ({"chunks": [chunk_seen(chunk) for chunk in chunks]} if chunks else {})
 
 
-def _run(invoker, scenario, state, events, received, chunks) -> dict:
-    extra: dict[str, Any] = {}
-    if state is not None:
-        extra["state"] = state
-    if scenario.get("runtime_tools"):
-        extra["tools"] = [tool_of(spec, events, received) for spec in scenario["runtime_tools"]]
+def run(invoker: tk.ToolInvoker, scenario: Data, extra: Data, chunks: list[Any]) -> Data:
+    messages = messages_of(scenario)
     if not scenario.get("async"):
-        if scenario.get("streaming"):
-            extra["streaming_callback"] = chunks.append
-        return invoker.run(messages=messages_of(scenario), **extra)
+        extra |= {"streaming_callback": chunks.append} if scenario.get("streaming") else {}
+        return invoker.run(messages=messages, **extra)
 
-    async def note(chunk):
+    async def note(chunk: Any) -> None:
         chunks.append(chunk)
 
-    if scenario.get("streaming"):
-        extra["streaming_callback"] = note
-    return asyncio.run(invoker.run_async(messages=messages_of(scenario), **extra))
+    extra |= {"streaming_callback": note} if scenario.get("streaming") else {}
+    return asyncio.run(invoker.run_async(messages=messages, **extra))
 
 
-def _seen(message: tk.ChatMessage) -> dict:
+def seen(message: tk.ChatMessage) -> Data:
     result = message.tool_call_result
     return {
         "role": str(message.role),
@@ -205,23 +123,54 @@ def _seen(message: tk.ChatMessage) -> dict:
     }
 
 
-def _chunk(chunk) -> dict:
-    seen = {"index": chunk.index, "start": chunk.start, "finish_reason": chunk.finish_reason}
-    if chunk.tool_call_result is not None:
-        seen["result"] = chunk.tool_call_result.result
-    return seen
+def chunk_seen(chunk: Any) -> Data:
+    found = {"index": chunk.index, "start": chunk.start, "finish_reason": chunk.finish_reason}
+    return found | ({"result": chunk.tool_call_result.result} if chunk.tool_call_result is not None else {})
 
 
-def error_of(error: BaseException) -> dict:
-    found = {"type": type(error).__name__, "message": str(error)}
-    if error.__cause__ is not None:
-        found["cause"] = type(error.__cause__).__name__
-    return found
+def run_tool(scenario: Data) -> Data:
+    """Build one tool."""
+    found = attempt(lambda: tool_of(scenario["tool"], []).tool_spec)
+    return {"error" if "message" in found else "tool_spec": found}
 
 
-def run_tool(scenario: dict) -> dict:
-    """Run a scenario of kind c2_tool: build one tool."""
+# ---------------------------------------------------------------------- function callers
+def weather(city: str) -> Data:
+    return {"city": city, "temp": 20}
+
+
+def bad() -> Any:
+    raise ValueError("boom")
+
+
+FUNCTIONS = {"weather": weather, "uni": lambda: "é", "bad": bad, "set": lambda: {1, 2}}
+
+
+def run_caller(scenario: Data) -> Data:
+    messages = []
+    for message in scenario["messages"]:
+        said = message["content"] if isinstance(message["content"], str) else json.dumps(message["content"])
+        messages.append(tk.ChatMessage.from_assistant(said, meta=dict(message.get("meta", {}))))
+    before = list(messages)
     try:
-        return {"tool_spec": tool_of(scenario["tool"]).tool_spec}
+        caller = tk.OpenAIFunctionCaller(available_functions={name: FUNCTIONS[name] for name in scenario["functions"]})
+        found = caller.run(messages=messages)
     except Exception as error:
         return {"error": error_of(error)}
+    (key,) = found
+    told = [{"role": str(m.role), "content": m.content, "name": m.name} for m in found[key]]
+    return {"output_key": [key], "messages": told, "input_list_mutated": messages != before or found[key] is messages}
+
+
+RUNS = dict.fromkeys(("x_invoker", "c2_invoker", "c3"), run_invoker) | {
+    "c2_tool": run_tool,
+    "x_caller": run_caller,
+    "x_openapi": run_openapi,
+    "x_openapitool": run_openapitool,
+    "probe": lambda scenario: PROBES[scenario["name"]](),
+}
+
+
+def play(scenario: Data) -> Data:
+    """Run a scenario and return what came, in the form of `observed`."""
+    return RUNS[scenario["kind"]](scenario)

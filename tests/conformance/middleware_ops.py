@@ -1,94 +1,145 @@
-"""What a scenario's wrappers do: each op of the format as a coroutine over our requests."""
+"""What do a scenario's wrappers do? Each op of the format, once as a coroutine for sync and async runs.
+
+Not here: node hooks (`middleware_world`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from middleware_world import Notes, exception, message, override_fields, response, update_of
+from middleware_format import message_of, update_of
+from scripted import exception
 
 import toolkit as tk
 
 Data = dict[str, Any]
+Op = Callable[..., Awaitable[Any]]  # of the op's data, the request, the handler, and where it stands
 
 
-def model_op(op: Data, name: str, notes: Notes) -> Callable[[Any, Any], Any]:
-    """Return the work of a wrap_model_call."""
-    work = MODEL_OPS[op["op"]]
-    counter = [0]
+def wrapper(work: Op, op: Data, name: str, hook: str, world: Any) -> tuple[Any, Any]:
+    """Return the sync and the async form of a wrapper."""
+    place = {"name": name, "world": world, "turn": 0}
 
-    async def run(request: Any, call: Any) -> Any:
-        notes.add(f"{name}.wrap_model_call:enter")
-        counter[0] += 1
+    async def noted(request: Any, call: Any) -> Any:
+        label = f"{name}.{hook}"
+        called = "" if hook == "wrap_model_call" else f":{request.tool_call['name']}"
+        world.add(f"{label}:enter{called}" + (":tool=None" if called and request.tool is None else ""))
+        place["turn"] += 1
         try:
-            return await work(op, request, call, name, notes, counter[0])
+            return await work(op, request, call, place)
         finally:
-            notes.add(f"{name}.wrap_model_call:exit")
+            world.add(f"{label}:exit{called}")
 
-    return run
+    def plain(self: Any, request: Any, handler: Any) -> Any:
+        async def call(new: Any) -> Any:
+            return handler(new)
+
+        return finish(noted(request, call))
+
+    async def waiting(self: Any, request: Any, handler: Any) -> Any:
+        return await noted(request, handler)
+
+    return plain, waiting
 
 
-async def passthrough(op, request, call, *_):
+def finish(coroutine: Any) -> Any:
+    """Run a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a sync handler waited")
+
+
+async def passthrough(op, request, call, place):
     return await call(request)
 
 
-async def record_handler_type(op, request, call, name, notes, _):
+async def fail(op, request, call, place):
+    raise exception(op["exc"])
+
+
+async def raw(op, request, call, place):
+    return op["value"]
+
+
+# ---------------------------------------------------------------------- round the model
+def response(spec: Data) -> Any:
+    said = message_of({**spec, "role": "ai"})
+    if spec.get("as") == "raw":
+        return spec["value"]
+    more = map(message_of, spec.get("extra_messages", []))
+    return said if spec.get("as") == "AIMessage" else tk.ModelResponse([said, *more])
+
+
+async def record_handler_type(op, request, call, place):
     got = await call(request)
-    notes.add(f"{name}:handler_returned:{type(got).__name__}:{len(got.result)}")
+    place["world"].add(f"{place['name']}:handler_returned:{type(got).__name__}:{len(got.result)}")
     return got
 
 
-async def retry(op, request, call, name, notes, _):
+async def retry(op, request, call, place):
     last = None
-    for _attempt in range(op["attempts"]):
+    for _ in range(op["attempts"]):
         try:
             return await call(request)
         except Exception as error:
             last = error
-            notes.add(f"{name}:caught:{type(error).__name__}")
+            place["world"].add(f"{place['name']}:caught:{type(error).__name__}")
     raise last
 
 
-async def call_twice(op, request, call, *_):
-    await call(request)
-    return await call(request)
+async def repeat(op, request, call, place):
+    got = None
+    for _ in range(op.get("times", 2)):
+        got = await call(request)
+    return got
 
 
-async def short_circuit(op, request, call, *_):
+async def short_circuit(op, request, call, place):
     return response(op["response"])
 
 
-async def catch(op, request, call, *_):
+async def catch(op, request, call, place):
     try:
         return await call(request)
     except Exception as error:
         return response({"content": f"fallback:{error}", "as": op.get("as", "AIMessage")})
 
 
-async def rewrite(op, request, call, *_):
+async def rewrite(op, request, call, place):
     said = (await call(request)).result[0]
     new = tk.ChatMessage.from_assistant(op["prefix"] + (said.text or ""), tool_calls=said.tool_calls)
     return new if op.get("as") == "AIMessage" else tk.ModelResponse([new])
 
 
-async def override(op, request, call, name, notes, _):
-    new = request.override(**override_fields(op["fields"], notes))
-    notes.add(f"{name}:original_unchanged:{new is not request}")
+async def override(op, request, call, place):
+    world = place["world"]
+    made: dict[str, Callable[[Any], Any]] = {
+        "system_message": lambda v: tk.ChatMessage.from_system(v) if isinstance(v, str) else v,
+        "messages": lambda v: [message_of(m) for m in v],
+        "model": lambda v: world.models[v],
+        "tools": lambda v: [world.tools[n] for n in v],
+        "state": update_of,
+    }
+    new = request.override(**{key: made.get(key, lambda v: v)(value) for key, value in op["fields"].items()})
+    world.add(f"{place['name']}:original_unchanged:{new is not request}")
     return await call(new)
 
 
-async def append_system(op, request, call, *_):
+async def append_system(op, request, call, place):
     text = ((request.system_prompt or "") + op["text"]).strip()
     return await call(request.override(system_message=tk.ChatMessage.from_system(text)))
 
 
-async def set_attribute(op, request, call, *_):
+async def set_attribute(op, request, call, place):
     setattr(request, op["field"], op["value"])
     return await call(request)
 
 
-async def extended(op, request, call, *_):
+async def extended(op, request, call, place):
     got, spec = await call(request), op.get("command")
     if spec is None:
         return tk.ExtendedModelResponse(got, None)
@@ -96,133 +147,79 @@ async def extended(op, request, call, *_):
     return tk.ExtendedModelResponse(got, tk.Command(update=update_of(spec.get("update")), **goto))
 
 
-async def extended_then_retry(op, request, call, *_):
-    got = None
-    for _attempt in range(op["times"]):
-        got = await call(request)
-    return got
-
-
-async def mutate_messages(op, request, call, *_):
+async def mutate_messages(op, request, call, place):
     request.messages.append(tk.ChatMessage.from_user(op["content"]))
     return await call(request)
 
 
-async def mutate_tools_clear_once(op, request, call, name, notes, turn):
-    if turn == 1:
+async def mutate_tools_clear_once(op, request, call, place):
+    if place["turn"] == 1:
         request.tools.clear()
     return await call(request)
 
 
-async def fail(op, request, call, *_):
-    raise exception(op["exc"])
-
-
-async def fail_after(op, request, call, *_):
+async def fail_after(op, request, call, place):
     await call(request)
     raise exception(op["exc"])
 
 
-MODEL_OPS: dict[str, Any] = {
-    "passthrough": passthrough,
-    "record_handler_type": record_handler_type,
-    "retry": retry,
-    "call_twice": call_twice,
-    "short_circuit": short_circuit,
-    "catch": catch,
-    "rewrite": rewrite,
-    "override": override,
-    "append_system": append_system,
-    "setattr": set_attribute,
-    "extended": extended,
-    "extended_then_retry": extended_then_retry,
-    "mutate_messages": mutate_messages,
-    "mutate_tools_clear_once": mutate_tools_clear_once,
-    "raise": fail,
+MODEL_OPS: dict[str, Op] = {
+    "passthrough": passthrough, "record_handler_type": record_handler_type, "retry": retry, "call_twice": repeat,
+    "short_circuit": short_circuit, "catch": catch, "rewrite": rewrite, "override": override,
+    "append_system": append_system, "setattr": set_attribute, "extended": extended, "extended_then_retry": repeat,
+    "mutate_messages": mutate_messages, "mutate_tools_clear_once": mutate_tools_clear_once, "raise": fail,
     "raise_after": fail_after,
-}
+}  # fmt: skip
 
 
-def tool_op(op: Data, name: str, notes: Notes) -> Callable[[Any, Any], Any]:
-    """Return the work of a wrap_tool_call."""
-    work = TOOL_OPS[op["op"]]
-
-    async def run(request: Any, call: Any) -> Any:
-        called = request.tool_call["name"]
-        missing = "" if request.tool is not None else ":tool=None"
-        notes.add(f"{name}.wrap_tool_call:enter:{called}{missing}")
-        try:
-            return await work(op, request, call, name, notes)
-        finally:
-            notes.add(f"{name}.wrap_tool_call:exit:{called}")
-
-    return run
-
-
-async def tool_passthrough(op, request, call, *_):
-    return await call(request)
-
-
-async def tool_retry(op, request, call, name, notes):
+# ---------------------------------------------------------------------- round a tool
+async def tool_retry(op, request, call, place):
     got = None
     for attempt in range(op["attempts"]):
         try:
             got = await call(request)
             if not (isinstance(got, tk.ChatMessage) and got.tool_call_result.error):
                 return got
-            notes.add(f"{name}:error_message")
+            place["world"].add(f"{place['name']}:error_message")
         except Exception as error:
-            notes.add(f"{name}:caught:{type(error).__name__}")
+            place["world"].add(f"{place['name']}:caught:{type(error).__name__}")
             if attempt == op["attempts"] - 1:
                 raise
     return got
 
 
-async def tool_short_circuit(op, request, call, *_):
+async def tool_short_circuit(op, request, call, place):
     return tk.ChatMessage.from_tool(op["content"], request.tool_call)
 
 
-async def tool_catch(op, request, call, *_):
+async def tool_catch(op, request, call, place):
     try:
         return await call(request)
     except Exception as error:
         return tk.ChatMessage.from_tool(f"caught:{type(error).__name__}:{error}", request.tool_call, error=True)
 
 
-async def tool_fail(op, request, call, *_):
-    raise exception(op["exc"])
-
-
-async def modify_args(op, request, call, *_):
+async def modify_args(op, request, call, place):
     changed = {**request.tool_call, "args": {**request.tool_call["args"], **op["args"]}}
     return await call(request.override(tool_call=changed))
 
 
-async def override_tool(op, request, call, name, notes):
-    return await call(request.override(tool=notes.tools[op["tool"]]))
+async def override_tool(op, request, call, place):
+    return await call(request.override(tool=place["world"].tools[op["tool"]]))
 
 
-async def command(op, request, call, *_):
-    return tk.Command(update=update_of(json.loads(json.dumps(op["update"]).replace("$ID", request.tool_call["id"]))))
+async def command(op, request, call, place):
+    update = json.loads(json.dumps(op["update"]).replace("$ID", request.tool_call["id"]))
+    return tk.Command(update=update_of(update))
 
 
-async def raw(op, request, call, *_):
-    return op["value"]
+async def wrong_id(op, request, call, place):
+    spec = {"role": "tool", "content": "x", "tool_call_id": "nope", "name": request.tool_call["name"]}
+    return message_of(spec)
 
 
-async def wrong_id(op, request, call, *_):
-    return message({"role": "tool", "content": "x", "tool_call_id": "nope", "name": request.tool_call["name"]})
-
-
-TOOL_OPS: dict[str, Any] = {
-    "passthrough": tool_passthrough,
-    "retry": tool_retry,
-    "short_circuit": tool_short_circuit,
-    "catch": tool_catch,
-    "raise": tool_fail,
-    "modify_args": modify_args,
-    "override_tool": override_tool,
-    "command": command,
-    "raw": raw,
+TOOL_OPS: dict[str, Op] = {
+    "passthrough": passthrough, "retry": tool_retry, "short_circuit": tool_short_circuit, "catch": tool_catch,
+    "raise": fail, "modify_args": modify_args, "override_tool": override_tool, "command": command, "raw": raw,
     "wrong_id": wrong_id,
-}
+}  # fmt: skip

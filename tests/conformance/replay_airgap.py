@@ -1,181 +1,176 @@
 """Does AirgapChat do what the original AirgapChatOpenAI was seen to do? Replay a file of observed scenarios.
 
-    python tests/conformance/replay_airgap.py FILE.json [--mode compat|default] [-v]
+    python tests/conformance/replay_airgap.py FILE.json [--mode compat|default]
 
 Format: {"scenarios": [{"name", "messages": [{"role", "content"}], "tools": [{"name", "description", "returns" or
 "raise", "style": "invoke" or "call"}], "replies": [what the base model says, in order], "stop", "kwargs", "bind",
-"observed": {"final", "tool_log": [[name, args]], "calls": [{"messages": [[role, content]], "stop", "kwargs"}],
-"error"}}]}. A scenario of kind "probe" has facts about the object in place of a run.
-
-Each line is `agrees`, `differs on purpose` with the rows of the table of weaknesses that ask for it, or `differs`.
-Prompts are compared by meaning: blanks and the words of an error may differ. In compat mode all must agree. In the
-default mode a difference is on purpose only if the scenario touches a row that explains it and the run is what the
-repaired rules ask for in every part (`airgap_fit`).
+"method", "observed": {"final", "tool_log": [[name, args]], "calls": [{"messages": [[role, content]], "stop",
+"kwargs"}], "error"}}]}. A scenario of kind "probe" has facts about the object in place of a run. In compat mode all
+should agree; the repaired default is expected to do what stands under `expected_by_default`.
+Options and output: see `replay`.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import re
+import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from airgap_fit import misfits
-from airgap_oracle import spoken, squeezed, strict_object
-from airgap_probes import probe
-from airgap_world import ROLES, Facts, blocks_text, method_of, run
+import meaning
+from replay import Family, arguments, replay
+from scripted import Speaker
+
+import toolkit as tk
+
+Data = dict[str, Any]
+UNASKED = {"temperature": 0.0123, "num_predict": 4567}  # values that no scenario asks for, so that asking shows
+USUAL = tk.Options.of(UNASKED).to_dict()
+MORE = "That is all."  # said once the replies are used up; the default mode asks more often than the original
 
 
-def meaning(content: Any) -> str:
-    """Bring a message's content to a form in which only differences of meaning are left."""
-    text = re.sub(r"(\w+): Error - [^\n]*", r"\1: Error", blocks_text(content))
-    return " ".join(text.split())
+def base(replies: list[Any], more: str | None) -> Speaker:
+    """Return the base model: it says the replies in order, whatever they are."""
+    left = iter(replies)
+
+    def answer(request: Data) -> tk.Reply:
+        said = next(left, more)
+        told = said if isinstance(said, dict) else {"content": said, "raise": said is None}
+        if problem := told.get("raise") or told.get("error"):
+            raise RuntimeError(problem)
+        text = told.get("content", said)
+        return tk.Reply(text if more is None else words(text), model="model")
+
+    return Speaker(answer)
 
 
-def same_call(ours: Facts, theirs: Facts) -> bool:
-    ours_said = [[role, meaning(content)] for role, content in ours["messages"]]
-    theirs_said = [[ROLES.get(role, role), meaning(content)] for role, content in theirs["messages"]]
-    stop = theirs.get("stop")
-    asked = {k: v for k, v in (theirs.get("kwargs") or {}).items() if k != "stop"}
-    stop = (theirs.get("kwargs") or {}).get("stop") if stop is None else stop
-    stop = [stop] if isinstance(stop, str) else stop
-    return ours_said == theirs_said and ours["stop"] == (stop or None) and ours["kwargs"] == asked
+def words(content: Any) -> str:
+    """Return the text of a content, whether it is text or a list of blocks."""
+    if isinstance(content, list):
+        return "".join(block.get("text", "") if isinstance(block, dict) else str(block) for block in content)
+    return str(content)
 
 
-def differences(ours: Facts, observed: Facts, mode: str) -> list[str]:
-    """Name each fact in which a run is not what was observed; white space round the answer is none by default."""
-    if "refused" in ours:
-        return [f"refused: {ours['refused']}"]
-    found = []
-    if bool(ours.get("error")) != bool(observed.get("error")):
-        found.append(f"error: {ours.get('error')!r}, observed {observed.get('error')!r}")
-    for key in ("final", "tool_log", "bind_tools_returns_self"):
-        pair = [ours.get(key), observed.get(key)]
-        if key == "final" and mode == "default":
-            pair = [value.strip() if isinstance(value, str) else value for value in pair]
-        if key in observed and pair[0] != pair[1]:
-            found.append(f"{key}: {ours.get(key)!r}, observed {observed[key]!r}")
-    calls = observed.get("calls")
-    if calls is not None and len(calls) != len(ours["calls"]):
-        found.append(f"model calls: {len(ours['calls'])}, observed {len(calls)}")
-    elif calls is not None:
-        pairs = enumerate(zip(ours["calls"], calls, strict=True), 1)
-        found += [f"call {n}: {a!r}, observed {b!r}" for n, (a, b) in pairs if not same_call(a, b)]
-    known = {"error", "final", "tool_log", "bind_tools_returns_self", "calls"}
-    return found + [f"{key}: cannot be judged" for key in observed if key not in known]
+def tool(spec: Any, log: list[Any]) -> Any:
+    """Build an object with only the attributes that the scenario gives it."""
+    if not isinstance(spec, dict):
+        return spec
+
+    def work(values: Any) -> Any:
+        log.append([spec.get("name"), values])
+        if "raise" in spec:
+            raise RuntimeError(spec["raise"])
+        return spec.get("returns")
+
+    called = spec.get("style") in ("call", "callable", "function")
+    method = {"__call__": lambda self, /, **kw: work(kw)} if called else {"invoke": lambda self, args: work(args)}
+    shown = {key: spec[key] for key in ("name", "description") if key in spec}
+    return type("ScenarioTool", (), {**shown, **method})()
 
 
-def touched(scenario: Facts) -> set[str]:
-    """Name the rows of the table of weaknesses that this scenario touches, from its data alone."""
-    replies = [reply for reply in scenario.get("replies", ()) if isinstance(reply, str)]
-    marked = [reply for reply in replies if re.search(r"TOOL_CALL\s*:", reply, re.IGNORECASE)]
-    names = [spec.get("name", "") for spec in scenario.get("tools") or () if isinstance(spec, dict)]
-    called = [name for reply in marked for name in re.findall(r"TOOL_CALL\s*:\s*([^\s{\[]+)", reply, re.IGNORECASE)]
-    rows = {
-        "C-W1": any(not strict(reply) for reply in marked) or len(replies) < len(scenario.get("replies", ())),
-        "C-W2": True,  # every conversation is sent as turns, not as one text
-        "C-W3": bool(names),
-        "C-W4": any(name not in names for name in called),
-        "C-W5": any(not re.fullmatch(r"\w+", name) for name in names) or len(set(names)) < len(names),
-        "C-W6": len(marked) > 1 or any(name not in names for name in called),
-        "C-W7": bool(marked and names),
-        "C-W8": bool(marked and names),
-        "C-W9": scenario.get("tools") is not None,
-        "C-W10": method_of(scenario) != "invoke",
-        "C-W11": any(is_mentioned(reply) or is_quoted(reply, scenario) for reply in marked)
-        or any(spoken(reply) != reply for reply in replies),
-        "C-W12": bool(scenario.get("kwargs") or scenario.get("bind")),
-    }
-    return {row for row, yes in rows.items() if yes}
+def messages_of(scenario: Data, mode: str) -> list[Data]:
+    """Return the messages in OpenAI's form: the format has LangChain's words for calls, and bare text among blocks."""
+    messages = [dict(message) for message in scenario["messages"]]
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            message["tool_calls"] = [{"id": c.get("id"), "name": c["name"], "arguments": c.get("args")} for c in calls]
+        if mode == "default" and isinstance(message["content"], list):  # the original shows blocks as they are
+            blocks = message["content"]
+            message["content"] = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
+    return messages
 
 
-def is_mentioned(reply: str) -> bool:
-    """Tell whether a marker stands within a line or in a code fence."""
-    return len(re.findall(r"(?m)^\s*TOOL_CALL:", reply)) < reply.count("TOOL_CALL:") or "```" in reply
+def ask(chat: Any, messages: Any, method: str, kwargs: Data) -> str:
+    """Ask by a method and return the text of the reply."""
+
+    async def last(chunks: Any) -> Any:
+        return [chunk async for chunk in chunks][-1]
+
+    if method == "astream":
+        return asyncio.run(last(chat.astream(messages, **kwargs))).reply.text
+    if "stream" in method:
+        return list(chat.stream(messages, **kwargs))[-1].reply.text
+    if method.startswith("a"):
+        return asyncio.run(chat.ainvoke(messages, **kwargs)).text
+    return chat.invoke(messages, **kwargs).text
 
 
-def is_quoted(reply: str, scenario: Facts) -> bool:
-    """Tell whether a marked line stands in a message too."""
-    said = "\n".join(squeezed(blocks_text(message["content"])) for message in scenario["messages"])
-    return any(squeezed(line) in said for line in reply.splitlines() if re.search("TOOL_CALL", line, re.IGNORECASE))
-
-
-def strict(reply: str) -> bool:
-    """Tell whether the original reads the arguments of every call in a reply, and they are JSON by the standard."""
-    cut = re.findall(r"TOOL_CALL:\s*\w+\s*({.*?})", reply, re.DOTALL)
-    marks = len(re.findall(r"TOOL_CALL\s*:", reply, re.IGNORECASE))
-    return len(cut) == marks and all(strict_object(text, 0) for text in cut)
-
-
-# fact -> the rows that can explain why the default mode differs in it
-EXPLAINED_BY = {
-    "error": {"C-W4", "C-W6"},
-    "final": {"C-W1", "C-W4", "C-W5", "C-W6", "C-W10", "C-W11"},
-    "tool_log": {"C-W1", "C-W4", "C-W5", "C-W6", "C-W10", "C-W11"},
-    "model calls": {"C-W1", "C-W4", "C-W5", "C-W6", "C-W10", "C-W11"},
-    "bind_tools_returns_self": {"C-W9"},
-    "call": {"C-W2", "C-W3", "C-W7", "C-W8", "C-W12"},
-    "refused": {"C-W5"},
-}
-
-
-def judge(scenario: Facts, mode: str, ours: Facts | None = None) -> tuple[str, list[str]]:
-    """Return the verdict on one scenario and what differs.
-
-    Args:
-        scenario: one of the file, with what the original was seen to do.
-        mode: of AirgapChat.
-        ours: our run, where it is at hand.
-    """
-    observed = scenario.get("observed", {})
+def play(scenario: Data, mode: str) -> Data:
+    """Run a scenario and return what can be seen of it, in the form of `observed`; `refused` are tools not taken."""
     if scenario.get("kind") == "probe":
-        found, rows = probe(observed, mode)
-        return verdict(found, rows if mode == "default" else {""})
-    ours = run(scenario, mode) if ours is None else ours
-    found = differences(ours, observed, mode)
-    if not found or mode == "compat" or any("cannot be judged" in line for line in found):
-        return verdict(found, {""})
-    if wrong := misfits(scenario, ours):
-        return verdict([*found, *(f"not as repaired: {what}" for what in wrong)], {""})
-    facts = [re.sub(r" \d+$", "", line.partition(":")[0]) for line in found]
-    reasons = [EXPLAINED_BY.get(fact, set()) & touched(scenario) for fact in facts]
-    return verdict(found, set().union(*reasons) if all(reasons) else {""})
+        return facts(scenario["observed"], mode)
+    model, log = base(scenario.get("replies", []), MORE if mode == "default" else None), []
+    chat: Any = tk.AirgapChat(model, mode=mode, **UNASKED)
+    seen: Data = {}
+    if scenario.get("tools") is not None:
+        try:
+            bound = chat.bind_tools([tool(spec, log) for spec in scenario["tools"]])
+        except tk.ConfigError as error:
+            return {"refused": type(error).__name__, "calls": [], "tool_log": log}
+        seen["bind_tools_returns_self"], chat = bound is chat, bound
+    asked = chat.bind(**scenario["bind"]) if scenario.get("bind") else chat
+    stop = {"stop": scenario["stop"]} if scenario.get("stop") is not None else {}
+    kwargs = {**(scenario.get("kwargs") or {}), **stop}
+    method = str(scenario.get("method") or "invoke").strip("_")
+    try:
+        seen["final"] = ask(asked, messages_of(scenario, mode), method, kwargs)
+    except (tk.ToolkitError, RuntimeError, IndexError, TypeError, AttributeError) as error:
+        seen["error"] = f"{type(error).__name__}: {error}"
+    return seen | {"calls": [request_seen(request) for request in model.requests], "tool_log": log}
 
 
-def verdict(found: list[str], rows: set[str]) -> tuple[str, list[str]]:
-    """Put a verdict into words; the empty row stands for a difference that no row explains."""
-    if not found:
-        return "agrees", []
-    if "" in rows or not rows:
-        return "differs", found
-    return f"differs on purpose ({', '.join(sorted(rows, key=lambda row: int(row[3:])))})", found
+def request_seen(request: Data) -> Data:
+    """Return one request in the format's words: every option that differs from the usual ones was asked for."""
+    options = {k: v for k, v in request["options"].items() if v != USUAL.get(k)}
+    stop = options.pop("stop", None)
+    kwargs = {"max_tokens" if key == "num_predict" else key: value for key, value in options.items()}
+    kwargs |= {key: request[key] for key in ("tools", "tool_choice", "schema") if request.get(key) is not None}
+    return {
+        "messages": [[str(m.role), said(m)] for m in request["messages"]],
+        "stop": stop and list(stop),
+        "kwargs": kwargs,
+    }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Replay files, print one line a scenario and the sums; return 1 if something differs without a purpose."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, default=[Path(__file__).with_name("airgap_own.json")])
-    parser.add_argument("--mode", choices=("compat", "default"), default="compat")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what differs on purpose too")
-    options = parser.parse_args(arguments)
-    counts = {"agrees": 0, "on purpose": 0, "differs": 0}
-    for path in options.files:
-        for scenario in json.loads(path.read_text("utf-8"))["scenarios"]:
-            word, found = judge(scenario, options.mode)
-            print(f"{scenario.get('name', '?')}: {word}")
-            counts["on purpose" if "purpose" in word else word] += 1
-            for line in found if word == "differs" or options.verbose else ():
-                print(f"    {line}")
-    print(f"agree {counts['agrees']}, on purpose {counts['on purpose']}, differ {counts['differs']}")
-    return 1 if counts["differs"] else 0
+def said(message: tk.ChatMessage) -> str:
+    """Return the words of a message; those of a tool's message are its result."""
+    result = message.tool_call_result
+    return words(result.result) if result else message.text or ""
+
+
+# ---------------------------------------------------------------------- probes
+def facts(asked: Data, mode: str) -> Data:
+    """Look at the object and tell the facts that were asked for; some of them name what is to be bound."""
+    chat = tk.AirgapChat(base(["TOOL_CALL: t {}", "end"], None), mode=mode)
+    spec = {"name": "t", "description": "d", "returns": 1}
+    found = {
+        "only_tool_kwargs_returns_self": chat.bind(tools=[1], tool_choice="auto", parallel_Tool_calls=True) is chat,
+        "empty_bind_returns_self": chat.bind() is chat,
+    }
+    if "kept" in asked:
+        bound = chat.bind(**asked["kept"], tools=[1], tool_choice="auto")
+        found["kept"] = dict(bound.kwargs if hasattr(bound, "kwargs") else bound.options)
+    if "second_bind_replaces" in asked:
+        try:
+            found["second_bind_replaces"] = list(chat.bind_tools([]).bind_tools(asked["second_bind_replaces"]).tools)
+        except tk.UserError:
+            found["second_bind_replaces"] = "refused"
+    if "stream_bypasses" in asked:
+        bound = chat.bind_tools([tool(spec, [])])
+        found["stream_bypasses"] = ask(bound, "hi", "stream", {}) == "TOOL_CALL: t {}"
+    return {key: value for key, value in found.items() if key in asked}
+
+
+def family(mode: str) -> Family:
+    key = "expected_by_default" if mode == "default" else "expected"
+    return Family("airgap", partial(play, mode=mode), meaning.airgap, expected=key)
 
 
 if __name__ == "__main__":
-    import warnings
-
-    warnings.simplefilter("ignore")
-    sys.exit(main())
+    parser = arguments()
+    parser.add_argument("--mode", choices=("compat", "default"), default="compat")
+    options = parser.parse_args()
+    sys.exit(replay(options, family(options.mode)))

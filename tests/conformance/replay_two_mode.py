@@ -1,29 +1,30 @@
 """Does TwoModeAgent read replies as the published rule does, and as the repaired one should? Replay a file of cases.
 
-    python tests/conformance/replay_two_mode.py FILE.json [-v]
+    python tests/conformance/replay_two_mode.py FILE.json
 
 Format: {"known_actions": [names], "cases": [{"name", "reply": what tool mode says, "faithful": {"tool": bool, "context"
-or "why"}, "improved": {"tool": bool, "context"}}]}. The dispatcher answers {"called": action, "input": action_input},
-misses on an unknown action, and fails where the case says so. Both columns must agree: `faithful` with
-mode="faithful", `improved` with the default, where every "tool": false must come with a reason.
+or "why"}, "improved": {"tool": bool, "context"}}]}. Actions answer {"called": action, "input": action_input}; one that
+is not known is a Miss, and `dispatch_error` says how all of them fail. The column `faithful` is for mode="faithful".
+Options and output: see `replay`.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import builtins
 import math
 import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import meaning
+from replay import Family, main
+
 import toolkit as tk
 from toolkit.agents.two_mode.actions import Action
 
-Facts = dict[str, Any]
-FAILURES = ("dispatch_error", "dispatch_raises", "dispatcher_error", "api_error", "tool_error", "raise", "raises")
-
-
+Data = dict[str, Any]
 # what reading a reply, or looking an action up, raises; any other `why` is the failure of the action itself
 READING = ("ValueError", "JSONDecodeError", "KeyError", "TypeError", "AttributeError", "RecursionError", "Miss")
 
@@ -32,67 +33,43 @@ class Miss(Exception):
     """An action that the dispatcher does not know."""
 
 
-def said(text: str) -> Any:
+def model(text: str) -> Any:
     """Return a completion function that says the text, then chats; it ignores stop strings, as some servers do."""
     lines = iter([text, "chat answer"])
     return lambda prompt, stop, max_tokens: next(lines)
 
 
-def dispatcher(known: list[str], failure: Any) -> Any:
-    def dispatch(value: Any) -> Any:
-        action, given = value["action"], value["action_input"]
-        if action not in known:
-            raise Miss(action)
-        if failure:
-            raise exception_called(failure)
-        return {"called": action, "input": given}
-
-    return dispatch
+def dispatch(action: str, given: Any, case: Data) -> Data:
+    if action not in case["known_actions"]:
+        raise Miss(action)
+    if failure := failure_of(case):
+        raise exception_called(str(failure))
+    return {"called": action, "input": given}
 
 
-def exception_called(name: Any) -> Exception:
-    """Return an exception of that name, or a RuntimeError that says it."""
-    text = str(name)
-    if not text.isidentifier():
-        return RuntimeError(text)
-    known = getattr(__import__("builtins"), text, None)
-    if isinstance(known, type) and issubclass(known, Exception):
-        return known("the action failed")
-    return type(text, (Exception,), {})("the action failed")
-
-
-def faithful(case: Facts, known: list[str]) -> Facts:
-    failures = []
-
-    def watched(value: Any) -> Any:
-        try:
-            return dispatcher(known, failure_of(case))(value)
-        except Exception as error:
-            failures.append(error)
-            raise
-
-    agent = tk.TwoModeAgent(said(case["reply"]), mode="faithful", dispatch=watched)
-    turn = agent.respond("question")
-    return {"tool": turn.tool, "context": turn.context, "why": turn.reason, "requests": 2}
-
-
-def improved(case: Facts, known: list[str]) -> Facts:
-    expected = case.get("improved", {}).get("context")
-    actions = [Action(name, run=runner(name, known, failure_of(case))) for name in known]
-    agent = tk.TwoModeAgent(said(case["reply"]), actions, several=isinstance(expected, list))
-    turn = agent.respond("question")
-    return {"tool": turn.tool, "context": turn.context, "why": turn.reason}
-
-
-def runner(name: str, known: list[str], failure: Any) -> Any:
-    return lambda value: dispatcher(known, failure)({"action": name, "action_input": value})
-
-
-def failure_of(case: Facts) -> Any:
-    """Return how the dispatcher of a case fails: a field says so, or `why` names what only a dispatcher raises."""
+def failure_of(case: Data) -> Any:
+    """Return how the actions of a case fail: a field says so, or `why` names what only an action raises."""
     why = case.get("faithful", {}).get("why")
-    told = next((case[key] for key in FAILURES if case.get(key)), None)
-    return told or (why if why not in (None, *READING) else None)
+    return case.get("dispatch_error") or (why if why not in (None, *READING) else None)
+
+
+def exception_called(name: str) -> Exception:
+    """Return an exception of that name, or a RuntimeError that says it."""
+    if not name.isidentifier():
+        return RuntimeError(name)
+    return getattr(builtins, name, type(name, (Exception,), {}))("the action failed")
+
+
+def faithful(case: Data) -> tk.TwoModeAgent:
+    work = lambda value: dispatch(value["action"], value["action_input"], case)  # noqa: E731
+    return tk.TwoModeAgent(model(case["reply"]), mode="faithful", dispatch=work)
+
+
+def improved(case: Data) -> tk.TwoModeAgent:
+    names = case["known_actions"]
+    actions = [Action(name, run=lambda given, name=name: dispatch(name, given, case)) for name in names]
+    several = isinstance(case.get("improved", {}).get("context"), list)
+    return tk.TwoModeAgent(model(case["reply"]), actions, several=several)
 
 
 def plain(value: Any) -> Any:
@@ -104,55 +81,21 @@ def plain(value: Any) -> Any:
     return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def same_reason(ours: Any, theirs: Any) -> bool:
-    """Compare exceptions by class: one that is a kind of the other is the same failure."""
-    named = {"Miss": Miss, "JSONDecodeError": json.JSONDecodeError}
-    classes = [named.get(str(name)) or getattr(__import__("builtins"), str(name), None) for name in (ours, theirs)]
-    if ours == theirs or not all(isinstance(kind, type) for kind in classes):
-        return ours == theirs
-    return issubclass(classes[0], classes[1]) or issubclass(classes[1], classes[0])
+def play(case: Data) -> Data:
+    """Put the reply to both agents and return what came, in the form of the two columns."""
+    columns = {"faithful": faithful, "improved": improved}
+    return {column: column_of(make(case)) for column, make in columns.items() if column in case}
 
 
-def differences(ours: Facts, theirs: Facts, column: str) -> list[str]:
-    found = []
-    if ours["tool"] != theirs.get("tool"):
-        found.append(f"{column} tool: {ours['tool']} ({ours['why']}), expected {theirs.get('tool')}")
-    elif theirs.get("tool") and "context" in theirs and plain(ours["context"]) != theirs["context"]:
-        found.append(f"{column} context: {ours['context']!r}, expected {theirs['context']!r}")
-    elif not theirs.get("tool") and not ours["why"]:
-        found.append(f"{column}: no tool and no reason")
-    elif (
-        not theirs.get("tool")
-        and "why" in theirs
-        and column == "faithful"
-        and not same_reason(ours["why"], theirs["why"])
-    ):
-        found.append(f"{column} why: {ours['why']}, expected {theirs['why']}")
-    return found
+def column_of(agent: tk.TwoModeAgent) -> Data:
+    turn = agent.respond("question")
+    if turn.tool:
+        return {"tool": True, "context": plain(turn.context)}
+    assert turn.reason, "no data, and no reason"
+    return {"tool": False, "why": turn.reason}
 
 
-def judge(case: Facts, known: list[str]) -> list[str]:
-    """Return what differs in both columns."""
-    found = differences(faithful(case, known), case["faithful"], "faithful") if "faithful" in case else []
-    return found + (differences(improved(case, known), case["improved"], "improved") if "improved" in case else [])
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Replay files, print one line a case and the sums; return 1 if something differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, default=[Path(__file__).with_name("two_mode_own.json")])
-    agree = differ = 0
-    for path in parser.parse_args(arguments).files:
-        data = json.loads(path.read_text("utf-8"))
-        for case in data["cases"]:
-            found = judge(case, case.get("known_actions") or data.get("known_actions", []))
-            print(f"{case.get('name', '?')}: {'differs' if found else 'agrees'}")
-            for line in found:
-                print(f"    {line}")
-            agree, differ = agree + (not found), differ + bool(found)
-    print(f"agree {agree}, on purpose 0, differ {differ}")
-    return 1 if differ else 0
-
+FAMILY = Family("two_mode", play, meaning.two_mode, columns=("faithful", "improved"))
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(FAMILY)
