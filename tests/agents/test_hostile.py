@@ -215,13 +215,17 @@ def test_a_run_that_cancels_itself_ends_its_stream():
 
 # ------------------------------------------------------------------ edits in place
 class Edits(tk.AgentMiddleware):
-    """Change in place whatever a hook is given."""
+    """Try to change in place whatever a hook is given; change the call that a wrapper is given."""
+
+    def __init__(self):
+        self.refused = 0
 
     def before_model(self, state, runtime):
         for message in state["messages"]:
-            message.meta["edited"] = True
-            for one in message.tool_calls:
-                one.arguments["edited"] = True
+            for data in (message.meta, *(one.arguments for one in message.tool_calls)):
+                with pytest.raises(TypeError, match="cannot be changed in place"):
+                    data["edited"] = True
+                self.refused += 1
 
     after_model = before_model
 
@@ -236,17 +240,17 @@ class Edits(tk.AgentMiddleware):
 
 
 @WAYS
-def test_edits_in_place_reach_neither_history_nor_trace(way):
+def test_the_history_cannot_be_edited_in_place(way):
+    edits = Edits()
+
     def agent():
-        return tk.Agent(tk.ScriptedModel([call(amount=1), "done"]), [pay], middleware=[Edits()])
+        return tk.Agent(tk.ScriptedModel([call(amount=1), "done"]), [pay], middleware=[edits])
 
     trace = in_both_ways(agent)[way]()
+    assert edits.refused > 5
     assert trace.tool_results[0].result == "paid 7"  # the call itself was the wrapper's to change
     assert [c.arguments for c in trace.tool_calls] == [{"amount": 1}]
     assert [e.data["call"].arguments for e in trace.of_kind("tool_call")] == [{"amount": 1}]
-    everything = [*trace.messages, *(m for e in trace.of_kind("model_call") for m in e.data["messages"])]
-    assert not any("edited" in m.meta for m in everything)
-    assert not any("edited" in c.arguments for m in everything for c in m.tool_calls)
 
 
 def test_a_key_that_is_no_text_is_refused_clearly():

@@ -198,12 +198,10 @@ class Run:
             self.offered = setup.plan.by_name
         else:
             self.offered = {tool.name: tool for tool in sent.offered if not extra or tool is not extra.tool}
-        # a wrapper still holds those of its request
-        prompt = self.state.copies.kept(sent.messages) if self.chains.wrap_model_call else sent.messages
         self.trace.record(
             "model_call",
             model=getattr(asked.model, "name", None) or str(asked.model),
-            messages=prompt,
+            messages=sent.messages,
             tools=tuple(self.offered) if not extra else tuple(tool.name for tool in sent.offered),
             tool_choice=asked.tool_choice,
             arm=setup.recipe.arm,
