@@ -68,6 +68,8 @@ class AgentPerformer:
 
     def _ask(self, request: ModelRequest) -> ModelResponse:
         sent = self.run.question(request)
+        if self.token is None:
+            return self.run.response(sent.send(request.model), sent, request)
         return self.run.response(drivers.put(Ask(request.model, sent), self.token), sent, request)
 
     async def _aask(self, request: ModelRequest) -> ModelResponse:

@@ -121,6 +121,11 @@ class Plan:
         return {tool.name: tool for tool in self.tools}
 
     @cached_property
+    def tool_names(self) -> tuple[str, ...]:
+        """Return the tools' names, in order."""
+        return tuple(self.by_name)
+
+    @cached_property
     def index(self) -> ToolIndex:
         """Return the tools as a reader of replies looks them up."""
         return tool_index(self.tools)

@@ -195,14 +195,15 @@ class Run:
         extra = self._response_tool(asked)
         sent = self._sent(asked, choice, (extra.tool,) if extra else ())
         if asked.tools is setup.plan.tools and not extra and choice.wanted != "none":
-            self.offered = setup.plan.by_name
+            self.offered, names = setup.plan.by_name, setup.plan.tool_names
         else:
             self.offered = {tool.name: tool for tool in sent.offered if not extra or tool is not extra.tool}
+            names = tuple(tool.name for tool in sent.offered)
         self.trace.record(
             "model_call",
             model=getattr(asked.model, "name", None) or str(asked.model),
             messages=sent.messages,
-            tools=tuple(self.offered) if not extra else tuple(tool.name for tool in sent.offered),
+            tools=names,
             tool_choice=asked.tool_choice,
             arm=setup.recipe.arm,
             schema=sent.schema,

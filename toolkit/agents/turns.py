@@ -5,7 +5,7 @@ Not here: putting the request and reading the reply (`toolkit.asking`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,14 +79,15 @@ def assistant_message(
         apart: whether an id that a server gave to several calls of the turn is kept for the first alone; needed where
             calls may be answered before they run, which goes by id.
     """
-    given = reply.tool_calls or found.calls
-    calls = [
-        ToolCall(call.tool_name, as_given.arguments, call.id or _id(turn, n))
-        for n, (call, as_given) in enumerate(zip(found.calls, given, strict=True))
-    ]
+    calls: Sequence[ToolCall] = reply.tool_calls
+    if len(calls) != 1 or calls[0].id is None or calls[0].tool_name != found.calls[0].tool_name:
+        calls = [
+            ToolCall(call.tool_name, as_given.arguments, call.id or _id(turn, n))
+            for n, (call, as_given) in enumerate(zip(found.calls, calls or found.calls, strict=True))
+        ]
     if apart and len({call.id for call in calls}) < len(calls):
         calls = _told_apart(calls)
-    invalid = _invalid(found, reply, turn) if found.rejected or found.status != "called" else []
+    invalid = _invalid(found, reply, turn) if found.rejected or found.status in ("broken", "truncated") else []
     meta: dict[str, Any] = {"id": known}
     if invalid:
         meta["invalid_calls"] = invalid

@@ -66,7 +66,7 @@ _HEDGE_AFTER = re.compile(
 )
 
 
-_SCHEMA_KEYS = frozenset({"properties", "type", "parameters"})
+SCHEMA_KEYS = frozenset({"properties", "type", "parameters"})
 
 
 def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
@@ -75,7 +75,7 @@ def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
     >>> is_schema({"type": "object", "properties": {"city": {"type": "string"}}}, None)
     True
     """
-    if not arguments or (_SCHEMA_KEYS.isdisjoint(arguments) and not isinstance(next(iter(arguments.values())), dict)):
+    if not arguments or (SCHEMA_KEYS.isdisjoint(arguments) and not isinstance(next(iter(arguments.values())), dict)):
         return False
     declared = tool.properties if tool is not None else {}
     if {"description", "parameters"} <= arguments.keys() and not {"description", "parameters"} & declared.keys():

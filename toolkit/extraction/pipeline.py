@@ -15,7 +15,7 @@ from toolkit.extraction.coerce import surely_fits
 from toolkit.extraction.drafts import Draft, Source
 from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.lenient_json import plain
-from toolkit.extraction.negatives import is_placeholder, is_schema
+from toolkit.extraction.negatives import SCHEMA_KEYS, is_placeholder
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
@@ -200,11 +200,11 @@ def _read_by_server(native_calls: Iterable[Any], index: ToolIndex, finish_reason
     source = None
     for call in native_calls:
         if isinstance(call, ToolCall) and _stands(call, index):
-            calls.append(ExtractedCall(call.tool_name, call.arguments, call.id, syntax="native"))
+            calls.append(ExtractedCall.of_server(call))
             continue
         source = source or new_source("", index, finish_reason)
         calls.append(_native(call, source))
-    return Extraction(tuple(_flag_repeats(calls) if len(calls) > 1 else calls), status=_status(calls, []))
+    return Extraction.of_calls(tuple(_flag_repeats(calls) if len(calls) > 1 else calls))
 
 
 def _native(call: Any, source: Source) -> ExtractedCall:
@@ -226,15 +226,18 @@ def _native(call: Any, source: Source) -> ExtractedCall:
 
 def _stands(call: ToolCall, index: ToolIndex) -> bool:
     """Tell at a glance whether a call of a declared tool needs no settling, as nearly always."""
-    tool = index.tools.get(call.tool_name)
-    given = call.arguments
-    if tool is None or type(given) is not dict or is_placeholder(given, tool) or is_schema(given, tool):
+    tool, given = index.tools.get(call.tool_name), call.arguments
+    if tool is None or type(given) is not dict or not SCHEMA_KEYS.isdisjoint(given):
         return False
-    schemas = tool.properties
+    schemas, only_words = tool.properties, bool(given)
     for name, value in given.items():
-        if not surely_fits(value, schemas.get(name)) or (type(value) is str and not value.isascii()):
+        if type(value) is not str:
+            only_words = False
+        elif not value.isascii():
             return False
-    return True
+        if not surely_fits(value, schemas.get(name)):
+            return False
+    return not (only_words and is_placeholder(given, tool))
 
 
 def _status(calls: list[ExtractedCall], rejected: list[Rejected]) -> Status:
