@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import toolkit as tk
-from toolkit.agents.airgap.stream import Shown
+from toolkit.agents.airgap.stream import VisibleText
 from toolkit.asking import stream_reader
 from toolkit.models.base import Chunk
 
@@ -81,7 +81,7 @@ def test_async_goes_the_same_path():
 )
 def test_what_may_be_a_call_is_held_back(text, early, late):
     recipe, tools = tk.Recipe("scripted", protocol="airgap"), [tk.Tool("echo", "", {"type": "object"})]
-    shown = Shown(lambda: stream_reader(recipe, tools))
+    shown = VisibleText(lambda: stream_reader(recipe, tools))
     pieces = [shown.take(Chunk(char)) for char in text]
     assert "".join([*pieces, shown.take(Chunk(reply=tk.Reply(text)))]).strip() == (early + late).strip()
     assert (early + late).startswith("".join(pieces))

@@ -13,22 +13,21 @@ from typing import Any, Generic, TypeVar, overload
 
 from toolkit.agents.middleware import (
     AgentMiddleware,
+    AgentState,
     ModelHandler,
     ModelResult,
-    State,
     ToolHandler,
-    ToolResult,
     Update,
     check_jumps,
 )
-from toolkit.agents.requests import ModelRequest, ToolCallRequest
+from toolkit.agents.requests import ModelRequest, ToolAnswer, ToolCallRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.errors import ConfigError, UpdateError
 from toolkit.messages import ChatMessage, ChatRole
 
-NodeFunction = Callable[[State, Runtime], Update | Awaitable[Update]]
+NodeFunction = Callable[[AgentState, Runtime], Update | Awaitable[Update]]
 ModelWrapper = Callable[[ModelRequest, ModelHandler], ModelResult | Awaitable[ModelResult]]
-ToolWrapper = Callable[[ToolCallRequest, ToolHandler], ToolResult | Awaitable[ToolResult]]
+ToolWrapper = Callable[[ToolCallRequest, ToolHandler], ToolAnswer | Awaitable[ToolAnswer]]
 PromptFunction = Callable[[ModelRequest], str | ChatMessage | Awaitable[str | ChatMessage]]
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -76,7 +76,7 @@ def without_stop(error: BaseException) -> BaseException:
     return told
 
 
-class Closed(BaseException):
+class StreamEnd(BaseException):
     """Stop a run whose stream nobody listens to any more; what it sends next ends it."""
 
 
@@ -92,7 +92,7 @@ def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
             sent.put((False, value))
         elif not told.is_set():  # once: what the run notes of its end must not fail
             told.set()
-            raise Closed
+            raise StreamEnd
 
     def run() -> None:
         try:

@@ -19,9 +19,9 @@ from typing import Any
 
 from toolkit.agents.plan import Hook
 from toolkit.agents.repeats import same_call
-from toolkit.agents.requests import Command, ModelRequest
+from toolkit.agents.requests import Command, ModelRequest, ToolAnswer
 from toolkit.agents.run import Run
-from toolkit.agents.tool_calls import Outcome, error_message
+from toolkit.agents.tool_calls import error_message
 from toolkit.agents.turns import AUTO
 from toolkit.agents.wording import say
 from toolkit.errors import UpdateError
@@ -294,9 +294,9 @@ def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
     return found
 
 
-def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[Outcome]) -> list[Outcome]:
+def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[ToolAnswer]) -> list[ToolAnswer]:
     """Return an outcome for each call; a call that was left out as a double gets the first one's result."""
-    found: list[Outcome] = []
+    found: list[ToolAnswer] = []
     for call in calls:
         place = next(n for n, other in enumerate(once) if same_call(call, other))
         outcome = outcomes[place]

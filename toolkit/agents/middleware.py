@@ -25,6 +25,7 @@ from toolkit.agents.requests import (
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
+    ToolAnswer,
     ToolCallRequest,
 )
 from toolkit.agents.runtime import Runtime
@@ -38,12 +39,11 @@ EXTRA_HOOKS = ("on_error", "wrap_agent_call")
 HOOKS = (*NODE_HOOKS, *WRAP_HOOKS, *EXTRA_HOOKS)
 JUMPS = ("end", "model", "tools")
 
-State = dict[str, Any]
+AgentState = dict[str, Any]
 Update = dict[str, Any] | Command | None
 ModelResult = ModelResponse | ChatMessage | ExtendedModelResponse
 ModelHandler = Callable[[ModelRequest], ModelResponse]
-ToolResult = ChatMessage | Command
-ToolHandler = Callable[[ToolCallRequest], ToolResult]
+ToolHandler = Callable[[ToolCallRequest], ToolAnswer]
 RunHandler = Callable[[AgentRequest], Trace]
 AsyncRunHandler = Callable[[AgentRequest], Awaitable[Trace]]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,32 +80,32 @@ class AgentMiddleware:
         """
         return type(self).__name__
 
-    def when(self, state: State) -> bool:
+    def when(self, state: AgentState) -> bool:
         """Tell whether this middleware acts now; asked before each hook (Source: langchain#37972)."""
         return True
 
-    def before_agent(self, state: State, runtime: Runtime) -> Update:
+    def before_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Act once, before anything else."""
 
-    async def abefore_agent(self, state: State, runtime: Runtime) -> Update:
+    async def abefore_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Act once, before anything else."""
 
-    def before_model(self, state: State, runtime: Runtime) -> Update:
+    def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Act before each model call."""
 
-    async def abefore_model(self, state: State, runtime: Runtime) -> Update:
+    async def abefore_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Act before each model call."""
 
-    def after_model(self, state: State, runtime: Runtime) -> Update:
+    def after_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Act after each model call, before its tools run."""
 
-    async def aafter_model(self, state: State, runtime: Runtime) -> Update:
+    async def aafter_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Act after each model call, before its tools run."""
 
-    def after_agent(self, state: State, runtime: Runtime) -> Update:
+    def after_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Act once, at the end of a run that did not fail."""
 
-    async def aafter_agent(self, state: State, runtime: Runtime) -> Update:
+    async def aafter_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Act once, at the end of a run that did not fail."""
 
     def wrap_model_call(self, request: ModelRequest, handler: ModelHandler) -> ModelResult:
@@ -118,20 +118,20 @@ class AgentMiddleware:
         """Stand around a model call; await the handler."""
         raise ConfigError(f"{self.name} does not wrap model calls.")
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolAnswer:
         """Stand around one tool call; an exception of the tool comes out of `handler(request)`."""
         raise ConfigError(f"{self.name} does not wrap tool calls.")
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
-    ) -> ToolResult:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+    ) -> ToolAnswer:
         """Stand around one tool call; await the handler."""
         raise ConfigError(f"{self.name} does not wrap tool calls.")
 
-    def on_error(self, error: BaseException, state: State, runtime: Runtime) -> None:
+    def on_error(self, error: BaseException, state: AgentState, runtime: Runtime) -> None:
         """Act when the run fails, whatever failed; the error goes on (Source: langchain#34766)."""
 
-    async def aon_error(self, error: BaseException, state: State, runtime: Runtime) -> None:
+    async def aon_error(self, error: BaseException, state: AgentState, runtime: Runtime) -> None:
         """Act when the run fails, whatever failed; the error goes on."""
 
     def wrap_agent_call(self, request: AgentRequest, handler: RunHandler) -> Trace:

@@ -17,10 +17,10 @@ from toolkit.agents.layers import alayered, layered, no_stop
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
-from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse
+from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
 from toolkit.agents.run import Run, Setup
 from toolkit.agents.runtime import Runtime
-from toolkit.agents.tool_calls import CallRunner, Outcome
+from toolkit.agents.tool_calls import CallRunner
 from toolkit.errors import UpdateError
 from toolkit.execution.threads import in_order
 from toolkit.messages import ChatMessage, ToolCall
@@ -95,7 +95,7 @@ class AgentPerformer:
             raise UpdateError(f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages.")
         return response
 
-    def _tools(self, calls: list[ToolCall]) -> list[Outcome]:
+    def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
         if len(calls) == 1:
             return [self.calls.call(calls[0])]
         if not self.run.settings.concurrent:
@@ -107,12 +107,12 @@ class AgentPerformer:
                 raise error
         return [outcome for outcome, _ in found]
 
-    async def _atools(self, calls: list[ToolCall]) -> list[Outcome]:
+    async def _atools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
         if len(calls) == 1 or not self.run.settings.concurrent:
             return [await self.calls.acall(call) for call in calls]
         room = asyncio.Semaphore(self.calls.stage.most)
 
-        async def one(call: ToolCall, place: Place) -> Outcome:
+        async def one(call: ToolCall, place: Place) -> ToolAnswer:
             take(place)
             try:
                 async with room:
@@ -128,7 +128,7 @@ class AgentPerformer:
 
 
 def _caught(
-    work: Callable[[ToolCall], Outcome], call: ToolCall, place: Place
+    work: Callable[[ToolCall], ToolAnswer], call: ToolCall, place: Place
 ) -> Callable[[], tuple[Any, BaseException | None]]:
     def job() -> tuple[Any, BaseException | None]:
         take(place)

@@ -185,6 +185,9 @@ class Command:
     update: Mapping[str, Any] = field(default_factory=dict)
 
 
+ToolAnswer = ChatMessage | Command  # what a call comes to: its result, or a change of the state that holds it
+
+
 @dataclass
 class ExtendedModelResponse:
     """Hold a model's response and a change of the state that goes with it."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolkit.agents.layers import alayered, layered
 from toolkit.agents.plan import Hook
-from toolkit.agents.requests import Command, ToolCallRequest
+from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
 from toolkit.errors import ToolArgumentsError, ToolError, ToolInvocationError, UpdateError
@@ -22,8 +22,6 @@ from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.tools import Tool
-
-Outcome = ChatMessage | Command
 
 
 class OneTool(ToolInvoker):
@@ -118,7 +116,7 @@ class CallRunner:
         self.run = run
 
     # ------------------------------------------------------------------ sync
-    def call(self, call: ToolCall) -> Outcome:
+    def call(self, call: ToolCall) -> ToolAnswer:
         """Run one call and return its result message, or the Command that holds it."""
         number = self.run.tool_started(call)
         start = time.perf_counter()
@@ -126,7 +124,7 @@ class CallRunner:
         self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
         return outcome
 
-    def _direct(self, call: ToolCall) -> Outcome:
+    def _direct(self, call: ToolCall) -> ToolAnswer:
         tool = self.stage.tools.get(call.tool_name)
         refusal = self._refusal(call, tool)
         if refusal is not None or tool is None:
@@ -144,10 +142,10 @@ class CallRunner:
         except ToolArgumentsError:
             return invoker.invoke(invoker.fitted(_named(call, tool)), state=shared), shared
 
-    def _wrapped(self, call: ToolCall) -> Outcome:
+    def _wrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
 
-        def base(request: ToolCallRequest) -> Outcome:
+        def base(request: ToolCallRequest) -> ToolAnswer:
             refusal = self._refusal(request.tool_call, request.tool)
             if refusal is not None or request.tool is None:
                 return error_message(request.tool_call, refusal or "")
@@ -159,14 +157,14 @@ class CallRunner:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler: Callable[[ToolCallRequest], Outcome] = layered(self.hooks, base, _check_of(call))
+        handler: Callable[[ToolCallRequest], ToolAnswer] = layered(self.hooks, base, _check_of(call))
         try:
             return handler(self.run.tool_request(call))
         except Exception as error:
             return self._uncaught(call, error, failures)
 
     # ------------------------------------------------------------------ async
-    async def acall(self, call: ToolCall) -> Outcome:
+    async def acall(self, call: ToolCall) -> ToolAnswer:
         """Run one call without blocking the event loop."""
         number = self.run.tool_started(call)
         start = time.perf_counter()
@@ -174,7 +172,7 @@ class CallRunner:
         self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
         return outcome
 
-    async def _adirect(self, call: ToolCall) -> Outcome:
+    async def _adirect(self, call: ToolCall) -> ToolAnswer:
         tool = self.stage.tools.get(call.tool_name)
         refusal = self._refusal(call, tool)
         if refusal is not None or tool is None:
@@ -192,10 +190,10 @@ class CallRunner:
         except ToolArgumentsError:
             return await invoker.ainvoke(invoker.fitted(_named(call, tool)), state=shared), shared
 
-    async def _awrapped(self, call: ToolCall) -> Outcome:
+    async def _awrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
 
-        async def base(request: ToolCallRequest) -> Outcome:
+        async def base(request: ToolCallRequest) -> ToolAnswer:
             refusal = self._refusal(request.tool_call, request.tool)
             if refusal is not None or request.tool is None:
                 return error_message(request.tool_call, refusal or "")
@@ -208,7 +206,7 @@ class CallRunner:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler: Callable[[ToolCallRequest], Awaitable[Outcome]] = alayered(self.hooks, base, _check_of(call))
+        handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]] = alayered(self.hooks, base, _check_of(call))
         try:
             return await handler(self.run.tool_request(call))
         except Exception as error:
@@ -232,7 +230,7 @@ class CallRunner:
         data = dict(state if state is not None else self.run.state.view())
         return _Writes(self.stage.fields, {k: v for k, v in data.items() if k == "messages" or k in self.stage.fields})
 
-    def _result(self, call: ToolCall, tool: Tool, given: tuple[ToolCallResult, _Writes | None]) -> Outcome:
+    def _result(self, call: ToolCall, tool: Tool, given: tuple[ToolCallResult, _Writes | None]) -> ToolAnswer:
         result, shared = given
         if isinstance(result.result, Command):
             found = _answers(result.result, call)
@@ -250,12 +248,12 @@ class CallRunner:
             return Command({**shared.written, "messages": [message]})
         return message
 
-    def _failed(self, call: ToolCall, error: ToolError) -> Outcome:
+    def _failed(self, call: ToolCall, error: ToolError) -> ToolAnswer:
         if self.stage.raises and not isinstance(error, ToolArgumentsError):
             raise cause_of(error) from error
         return error_message(call, str(error))
 
-    def _uncaught(self, call: ToolCall, error: Exception, failures: list[BaseException]) -> Outcome:
+    def _uncaught(self, call: ToolCall, error: Exception, failures: list[BaseException]) -> ToolAnswer:
         """Turn the tool's own exception into a result; let a wrapper's go on (Source: langchain#33153)."""
         if self.stage.raises or not any(error is failure for failure in failures):
             raise error
@@ -286,11 +284,11 @@ def _plain(call: ToolCall) -> ToolCall:
     return call if type(call) is ToolCall else ToolCall(call.tool_name, call.arguments, call.id)
 
 
-def _check_of(call: ToolCall) -> Callable[[Any, Hook], Outcome]:
+def _check_of(call: ToolCall) -> Callable[[Any, Hook], ToolAnswer]:
     return lambda given, hook: checked(given, call, hook.label)
 
 
-def checked(outcome: Any, call: ToolCall, who: str) -> Outcome:
+def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
     """Return what a wrapper gave if it answers the call exactly once.
 
     Raises:
@@ -308,7 +306,7 @@ def checked(outcome: Any, call: ToolCall, who: str) -> Outcome:
             f"{who} must answer call {call.id!r} of {call.tool_name!r} exactly once; {outcome!r} answers it "
             f"{found} times. Use origin=request.tool_call."
         )
-    answer: Outcome = outcome
+    answer: ToolAnswer = outcome
     return answer
 
 

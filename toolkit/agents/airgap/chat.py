@@ -21,7 +21,7 @@ from toolkit.agents import drivers
 from toolkit.agents.airgap.names import writable
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Rounds, Steps
-from toolkit.agents.airgap.stream import Shown
+from toolkit.agents.airgap.stream import VisibleText
 from toolkit.agents.drivers import Ask, Send, Worker
 from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results, warn_of_blocks
 from toolkit.agents.originals.airgap import OriginalAirgapChat
@@ -222,7 +222,7 @@ def history_of(messages: Any, warned: set[str], who: str) -> list[ChatMessage]:
 
 def streaming(rounds: Rounds, trace: Trace, send: Send) -> Worker:
     """Return what performs a run and sends the words for the user, and each result, as chunks."""
-    shown = Shown(lambda: stream_reader(rounds.recipe, rounds.tools))
+    shown = VisibleText(lambda: stream_reader(rounds.recipe, rounds.tools))
 
     def token(chunk: Chunk) -> None:
         if text := shown.take(chunk):

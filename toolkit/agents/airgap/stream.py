@@ -13,7 +13,7 @@ from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.models.base import Chunk
 
 
-class Shown:
+class VisibleText:
     """Pass on the words of a run, reply after reply, as they come; see `take`.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from toolkit.agents.builtin.history import asking
 from toolkit.agents.builtin.wrappers import ModelWrapper, names_of
-from toolkit.agents.middleware import State, Update
+from toolkit.agents.middleware import AgentState, Update
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.tokens import estimate
@@ -51,7 +51,7 @@ class ContextEditing(ModelWrapper):
         self.trigger, self.keep, self.persist = trigger, keep, persist
         self.exclude, self.placeholder, self.count = names_of(exclude_tools), placeholder, count_tokens
 
-    def before_model(self, state: State, runtime: Runtime) -> Update:
+    def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Change the state, if that was asked for."""
         messages = state["messages"]
         edited = zip(self._edit(messages), messages, strict=True) if self.persist else ()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolkit.agents.builtin.wrappers import Mode, ToolResult, ToolRun, ToolWrapper
-from toolkit.agents.requests import ToolCallRequest
+from toolkit.agents.builtin.wrappers import Mode, ToolRun, ToolWrapper
+from toolkit.agents.requests import ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel
@@ -36,7 +36,7 @@ class ToolEmulation(ToolWrapper):
         super().__init__(tools)
         self.model: ChatModel | None = None if model is None else as_model(model)
 
-    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
         """Ask the model in the tool's place."""
         if not self.concerns(request):
             return await handler(request)

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from toolkit.agents.builtin.wrappers import Mode, ToolResult, ToolRun, ToolWrapper
+from toolkit.agents.builtin.wrappers import Mode, ToolRun, ToolWrapper
 from toolkit.agents.places import current
-from toolkit.agents.requests import ToolCallRequest
+from toolkit.agents.requests import ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.execution.approval import Ask, adecide, ask_by_input, decide
 from toolkit.messages import ChatMessage
@@ -56,7 +56,7 @@ class HumanApproval(ToolWrapper):
             return False
         return request.tool.effect == "dangerous" if self.by_mark else super().concerns(request)
 
-    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
         """Ask, then run, change or answer the call."""
         place, call = current(), request.tool_call
         if not self.concerns(request):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from toolkit.agents.builtin.history import last_calls
-from toolkit.agents.middleware import AgentMiddleware, State, Update, hook_config
+from toolkit.agents.middleware import AgentMiddleware, AgentState, Update, hook_config
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
@@ -59,12 +59,12 @@ class ModelCallLimit(AgentMiddleware):
             "thread_model_calls": StateField(default=0),
         }
 
-    def before_agent(self, state: State, runtime: Runtime) -> Update:
+    def before_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Note what earlier runs used."""
         return {"model_calls_before": state["thread_model_calls"]}
 
     @hook_config(can_jump_to=["end"])
-    def before_model(self, state: State, runtime: Runtime) -> Update:
+    def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Stop if a limit is reached; else count a call that `after_model` did not see, since a later hook jumped."""
         counted = self._counted(state, runtime)
         used = ((self.run_limit, runtime.model_calls), (self.thread_limit, counted["thread_model_calls"]))
@@ -77,15 +77,15 @@ class ModelCallLimit(AgentMiddleware):
             return {**counted, "jump_to": "end", "messages": [ChatMessage.from_assistant(text)]}
         return counted if counted["thread_model_calls"] != state["thread_model_calls"] else None
 
-    def after_model(self, state: State, runtime: Runtime) -> Update:
+    def after_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Count the call; a second such limit writes the same number."""
         return self._counted(state, runtime)
 
-    def after_agent(self, state: State, runtime: Runtime) -> Update:
+    def after_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Count a last call after which another hook jumped."""
         return self._counted(state, runtime)
 
-    def _counted(self, state: State, runtime: Runtime) -> dict[str, int]:
+    def _counted(self, state: AgentState, runtime: Runtime) -> dict[str, int]:
         return {"thread_model_calls": state["model_calls_before"] + runtime.model_calls}
 
 
@@ -138,7 +138,7 @@ class ToolCallLimit(AgentMiddleware):
         return f"ToolCallLimit[{self.tool_name}]" if self.tool_name else "ToolCallLimit"
 
     @hook_config(can_jump_to=["end"])
-    def after_model(self, state: State, runtime: Runtime) -> Update:
+    def after_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Let calls pass up to the limit and answer the rest."""
         calls = last_calls(state["messages"])
         if not calls:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import Any, Literal, NamedTuple
 
-from toolkit.agents.middleware import AgentMiddleware, State, Update
+from toolkit.agents.middleware import AgentMiddleware, AgentState, Update
 from toolkit.agents.runtime import Runtime
 from toolkit.errors import AgentError, ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall, ToolCallResult
@@ -139,15 +139,15 @@ class PIIRedaction(AgentMiddleware):
         """Return a name that tells kinds apart."""
         return f"PIIRedaction[{self.kind}]"
 
-    def before_model(self, state: State, runtime: Runtime) -> Update:
+    def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Look at what users and tools said."""
         return self._update(state, (ChatRole.USER, ChatRole.TOOL))
 
-    def after_model(self, state: State, runtime: Runtime) -> Update:
+    def after_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Look at what the model said."""
         return self._update(state, (ChatRole.ASSISTANT,))
 
-    def _update(self, state: State, roles: tuple[ChatRole, ...]) -> Update:
+    def _update(self, state: AgentState, roles: tuple[ChatRole, ...]) -> Update:
         watched = [message for message in state["messages"] if message.role in roles and self._watches(message.role)]
         changed = [new for old in watched if (new := self._clean(old)) is not old]
         return {"messages": changed} if changed else None

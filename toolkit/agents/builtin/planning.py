@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from toolkit.agents.builtin.history import last_calls
 from toolkit.agents.builtin.wrappers import ModelWrapper
-from toolkit.agents.middleware import State, Update
+from toolkit.agents.middleware import AgentState, Update
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
-from toolkit.execution.state import State as SharedState
+from toolkit.execution.state import State
 from toolkit.messages import ChatMessage
 from toolkit.tools import Tool
 
@@ -57,7 +57,7 @@ class Planning(ModelWrapper):
         self.state_schema = {"todos": StateField()}
         self.tools = (Tool("write_todos", say("write_todos"), _PARAMETERS, write_todos),)
 
-    def after_model(self, state: State, runtime: Runtime) -> Update:
+    def after_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Refuse several lists at once: which would be the list?"""
         calls = [call for call in last_calls(state["messages"]) if call.tool_name == "write_todos"]
         if len(calls) < 2:
@@ -70,7 +70,7 @@ class Planning(ModelWrapper):
         return request.override(system_prompt=text)
 
 
-def write_todos(todos: list[dict[str, str]], state: SharedState) -> str:
+def write_todos(todos: list[dict[str, str]], state: State) -> str:
     """Keep the list and say so; what an item holds beside content and status is dropped."""
     kept = [{key: item[key] for key in ("content", "status")} for item in todos]
     state.set("todos", kept)

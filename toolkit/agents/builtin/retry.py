@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, ToolResult, ToolRun, ToolWrapper
+from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, ToolRun, ToolWrapper
 from toolkit.agents.middleware import ModelResult
-from toolkit.agents.requests import ModelRequest, ToolCallRequest
+from toolkit.agents.requests import ModelRequest, ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, LimitError, did_you_mean
 from toolkit.messages import ChatMessage
@@ -182,7 +182,7 @@ class ToolRetry(ToolWrapper):
         super().__init__(tools)
         self.backoff = Backoff.of(max_retries, more)
 
-    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
         """Call the handler until it succeeds or the tries are used up."""
         if not self.concerns(request):
             return await handler(request)

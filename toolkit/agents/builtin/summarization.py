@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.agents.builtin.history import whole
 from toolkit.agents.builtin.retry import Backoff
 from toolkit.agents.builtin.wrappers import Mode, at_once
-from toolkit.agents.middleware import AgentMiddleware, State, Update
+from toolkit.agents.middleware import AgentMiddleware, AgentState, Update
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
 from toolkit.agents.tokens import estimate
@@ -66,11 +66,11 @@ class Summarization(AgentMiddleware):
         self.triggers = [_size(size) for size in (trigger if several else [trigger])]
         self.keep = _size(keep)
 
-    def before_model(self, state: State, runtime: Runtime) -> Update:
+    def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Summarize if it is time."""
         return at_once(self._summarize(state["messages"], runtime, Mode.SYNC))
 
-    async def abefore_model(self, state: State, runtime: Runtime) -> Update:
+    async def abefore_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Summarize if it is time."""
         return await self._summarize(state["messages"], runtime, Mode.ASYNC)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from toolkit.agents.builtin.retry import matches
-from toolkit.agents.builtin.wrappers import Mode, ToolResult, ToolRun, ToolWrapper
-from toolkit.agents.requests import ToolCallRequest
+from toolkit.agents.builtin.wrappers import Mode, ToolRun, ToolWrapper
+from toolkit.agents.requests import ToolAnswer, ToolCallRequest
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage
 from toolkit.tools import Tool
@@ -48,7 +48,7 @@ class ToolErrors(ToolWrapper):
             )
         self.word = on_error
 
-    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
         """Catch what the tool raises."""
         try:
             return await handler(request)

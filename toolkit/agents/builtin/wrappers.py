@@ -14,15 +14,13 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from toolkit.agents.middleware import AgentMiddleware, ModelHandler, ModelResult, ToolHandler
-from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
+from toolkit.agents.requests import ModelRequest, ModelResponse, ToolAnswer, ToolCallRequest
 from toolkit.agents.runtime import Runtime
-from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel, Reply
 from toolkit.tools import Tool
 
-ToolResult = ChatMessage | Command
 ModelCall = Callable[[ModelRequest], Awaitable[ModelResponse]]
-ToolRun = Callable[[ToolCallRequest], Awaitable[ToolResult]]
+ToolRun = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 Given = TypeVar("Given")
 T = TypeVar("T")
 
@@ -120,14 +118,14 @@ class ToolWrapper(AgentMiddleware):
         """Tell whether the call is of one of the tools."""
         return self.only is None or request.tool_call.name in self.only
 
-    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolResult:
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
         """Stand around one call."""
         return await handler(request)
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolAnswer:
         """Run the body."""
         return at_once(self.around(request, _lifted(handler), Mode.SYNC))
 
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolRun) -> ToolResult:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolRun) -> ToolAnswer:
         """Run the body."""
         return await self.around(request, handler, Mode.ASYNC)
