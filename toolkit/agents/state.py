@@ -63,11 +63,6 @@ def message_id(message: ChatMessage) -> str | None:
     return message.meta.get("id")
 
 
-def with_meta(message: ChatMessage, **meta: Any) -> ChatMessage:
-    """Return the message with more noted beside it."""
-    return replace(message, _meta={**message.meta, **meta})
-
-
 def schema_fields(schema: Any) -> dict[str, StateField]:
     """Read the fields of a state schema; `messages` is always there and is left out.
 

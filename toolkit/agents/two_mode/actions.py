@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolkit.agents.foreign import as_any_tool
 from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.extraction.lenient_json import read_json
 from toolkit.messages import ToolCall
 from toolkit.prompting import templates
-from toolkit.tools import Tool, schemas
+from toolkit.tools import Tool, as_tool, schemas
 
 MISSING: Any = object()  # the reply had no action_input at all
 NONE_NEEDED = "none"
@@ -161,7 +160,7 @@ def as_actions(values: Iterable[Any]) -> dict[str, AnyAction]:
         raise ConfigError(f"Expected a list of actions, got {values!r}. Put it in brackets.")
     actions: dict[str, AnyAction] = {}
     for value in values:
-        action = value if isinstance(value, Action) else ToolAction(as_any_tool(value))
+        action = value if isinstance(value, Action) else ToolAction(as_tool(value))
         if action.name in actions or action.name == NONE_NEEDED:
             raise ConfigError(f"An action cannot be called {action.name!r}: the name is taken. Rename it.")
         actions[action.name] = action
