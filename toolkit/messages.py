@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from toolkit.errors import ConfigError
 
@@ -239,6 +239,7 @@ def HumanMessage(content: str) -> ChatMessage:  # noqa: N802
     return ChatMessage.from_user(content)
 
 
+_TOOL = ChatRole.TOOL
 _ROLES = {role.value: role for role in ChatRole}
 # the words of chat servers and LangChain; a function's result in OpenAI's older form is a tool's
 _WORDS = {**_ROLES, "human": ChatRole.USER, "ai": ChatRole.ASSISTANT, "developer": ChatRole.SYSTEM}
@@ -353,7 +354,8 @@ def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) ->
     """
     plain = isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}  # the common case, at C speed
     found: list[ChatMessage] = list(value) if plain else list(_read(value))  # type: ignore[arg-type] # told above
-    return list(_linked(found)) if any(map(_unlinked, found)) else found
+    results = [part for message in found if message.role is _TOOL for part in message.parts]
+    return list(_linked(found)) if any(map(_nameless, results)) else found
 
 
 def _read(value: Any) -> Iterator[ChatMessage]:
@@ -383,8 +385,8 @@ def _langchain_wire(message: Any) -> dict[str, Any]:
     return {**wire, "role": getattr(message, "role", kind), "content": message.content}
 
 
-def _unlinked(message: ChatMessage) -> bool:
-    return message.role == ChatRole.TOOL and any(not result.origin.tool_name for result in message.tool_call_results)
+def _nameless(part: Part) -> TypeGuard[ToolCallResult]:
+    return type(part) is ToolCallResult and not part.origin.tool_name
 
 
 def _linked(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
@@ -392,8 +394,5 @@ def _linked(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
     calls: dict[str | None, ToolCall] = {}
     for message in messages:
         calls.update((call.id, call) for call in message.tool_calls if call.id)
-        if _unlinked(message):
-            parts = tuple(replace(r, origin=calls.get(r.origin.id, r.origin)) for r in message.tool_call_results)
-            yield replace(message, parts=parts)
-        else:
-            yield message
+        parts = (replace(p, origin=calls.get(p.origin.id, p.origin)) if _nameless(p) else p for p in message.parts)
+        yield replace(message, parts=tuple(parts))

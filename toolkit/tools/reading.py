@@ -11,11 +11,13 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.tools.tool import Tool
 
+_SINGLE = (Tool, dict, FunctionType)  # known at once
 _OPEN_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 _SCHEMAS = ("parameters", "tool_call_schema", "args_schema", "input_schema")  # where other libraries keep one
 
@@ -49,7 +51,7 @@ def single_tools(value: Iterable[Any] | None) -> Iterator[Any]:
         hint = " Put it in brackets." if _is_tool(value) else ""
         raise ConfigError(f"Expected a list of tools, got {value!r}.{hint}")
     for item in value:
-        if _is_group(item):
+        if type(item) not in _SINGLE and _is_group(item):
             yield from single_tools(item)
         else:
             yield item
