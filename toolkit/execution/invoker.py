@@ -52,7 +52,7 @@ class ToolInvoker:
     'sun'
 
     Args:
-        tools: tools, toolsets or typed functions.
+        tools: anything `as_tools` reads.
         raise_on_failure: raise a typed exception; False makes every failure a result with `error=True`.
         convert_result_to_json_string: write text results as JSON strings too.
         streaming_callback: called with a ResultChunk per finished call, in call order, and a closing one.
