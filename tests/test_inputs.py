@@ -84,12 +84,8 @@ def called(run):
 
 TOOL_TAKERS = {
     "ask": lambda tools: tk.ask(RECIPE, "go", tools, model=tk.ScriptedModel([LINE])).extraction.calls[0].arguments["a"],
-    "agent": lambda tools: called(
-        lambda m: tk.Agent(m, tools, protocol="hermes").run("go").tool_results
-    ),
-    "airgap": lambda tools: called(
-        lambda m: tk.AirgapChat(m).bind_tools(tools).invoke("go").results
-    ),
+    "agent": lambda tools: called(lambda m: tk.Agent(m, tools, protocol="hermes").run("go").tool_results),
+    "airgap": lambda tools: called(lambda m: tk.AirgapChat(m).bind_tools(tools).invoke("go").results),
     "invoker": lambda tools: tk.ToolInvoker(tools).invoke(ASKED).result,
     "toolset": lambda tools: tk.Toolset(tools)["double"].tool_spec,
     "extract": lambda tools: tk.extract(LINE, tools=tools).calls[0].unknown_tool,

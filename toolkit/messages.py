@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, TypeGuard
 
 from toolkit.errors import ConfigError
 
@@ -111,12 +111,6 @@ class ChatMessage:
     parts: tuple[Part, ...] = ()
     name: str | None = None
     meta: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    # the fields' former names, which the agents still read
-    _role: ClassVar[Any] = property(lambda self: self.role)
-    _content: ClassVar[Any] = property(lambda self: self.parts)
-    _name: ClassVar[Any] = property(lambda self: self.name)
-    _meta: ClassVar[Any] = property(lambda self: self.meta)
 
     @classmethod
     def from_system(cls, text: str, meta: dict[str, Any] | None = None, name: str | None = None) -> ChatMessage:
