@@ -68,9 +68,13 @@ def test_arguments_may_come_as_text_or_object():
         (3, "3 is no message"),
         ([{"role": "robot", "content": "x"}], "Role 'robot' is unknown"),
         ({"text": "x"}, "is no message"),
+        (("hello", "there"), "Role 'hello' is unknown. Use one of: user, .* human, ai, developer"),
+        ([("robot", "x")], "Role 'robot' is unknown"),
+        ([{"role": [], "content": "x"}], r"Role \[\] is unknown"),
+        ({"_role": "human", "_content": []}, "Role 'human' is unknown"),
         ({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}, "are no JSON"),
     ],
-    ids=["number", "unknown role", "no role", "bad arguments"],
+    ids=["number", "unknown role", "no role", "no pair", "unknown pair", "no word", "stored role", "bad arguments"],
 )
 def test_what_is_no_message_is_refused(value, message):
     with pytest.raises(ConfigError, match=message):
@@ -89,20 +93,89 @@ class Foreign:
         self.__dict__.update(more)
 
 
-def test_langchain_messages_and_words_are_read():
-    read = as_messages(
-        [
-            Foreign("system", "Be brief."),
-            Foreign("human", [{"type": "text", "text": "Hi"}]),
-            Foreign("ai", "", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}]),
-            Foreign("tool", "3", tool_call_id="c1", name="add"),
-        ]
-    )
-    assert [m.role for m in read] == ["system", "user", "assistant", "tool"]
-    assert read[2].tool_calls == [tk.ToolCall("add", {"a": 1}, "c1")]
-    assert read[3].tool_call_result.origin.id == "c1"
-    assert tk.SystemMessage(content="Be brief.") == read[0]
-    assert tk.HumanMessage(content="Hi") == read[1]
+CALL = tk.ToolCall("add", {"a": 1}, "c1")
+TALK = [
+    tk.ChatMessage.from_system("Be brief."),
+    tk.ChatMessage.from_user("Hi", name="Ada"),
+    tk.ChatMessage.from_assistant(tool_calls=[CALL]),
+    tk.ChatMessage.from_tool("3", CALL, error=True),
+]
+LANGCHAIN = [
+    Foreign("system", "Be brief.", name=None, id=None),
+    Foreign("human", "Hi", name="Ada", id="m2"),
+    Foreign("ai", "", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}]),
+    Foreign("tool", "3", tool_call_id="c1", name=None, status="error", artifact=3),
+]
+OPENAI = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Hi"}], "name": "Ada", "id": "m2"},
+    {"role": "assistant", "content": None,
+     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "3", "status": "error"},
+]  # fmt: skip
+PAIRS = [("system", "Be brief."), Foreign("human", "Hi", name="Ada"), (LANGCHAIN[2], [OPENAI[3]])]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [TALK, tuple(TALK), [m.to_dict() for m in TALK], LANGCHAIN, OPENAI, PAIRS, iter(OPENAI)],
+    ids=["ours", "tuple", "to_dict", "langchain", "openai", "pairs and lists", "iterator"],
+)
+def test_one_conversation_in_any_form(form):
+    assert as_messages(form) == TALK
+
+
+@pytest.mark.parametrize(
+    ("form", "same"),
+    [
+        ("hello", tk.HumanMessage("hello")),
+        (("human", "hello"), tk.HumanMessage("hello")),
+        (("ai", "hello"), tk.ChatMessage.from_assistant("hello")),
+        (("developer", [{"type": "text", "text": "hello"}]), tk.SystemMessage("hello")),
+        ({"role": "human", "content": "hello"}, tk.HumanMessage("hello")),
+        ({"role": "function", "name": "add", "content": "3"}, tk.ChatMessage.from_tool("3", tk.ToolCall("add"))),
+        (Foreign("function", "3", name="add"), tk.ChatMessage.from_tool("3", tk.ToolCall("add"))),
+        (Foreign("AIMessageChunk", "hello"), tk.ChatMessage.from_assistant("hello")),
+        (Foreign("HumanMessageChunk", "hello"), tk.HumanMessage("hello")),
+        (Foreign("chat", "hello", role="assistant"), tk.ChatMessage.from_assistant("hello")),
+        (tk.ChatMessage.from_function("3", "add").to_dict(), tk.ChatMessage.from_function("3", "add")),
+    ],
+    ids=["text", "pair", "ai pair", "pair of blocks", "dict in LangChain's words", "function dict", "function message",
+         "ai chunk", "human chunk", "chat message", "stored function"],
+)  # fmt: skip
+def test_one_message_in_any_form(form, same):
+    assert as_messages(form) == as_messages([form]) == [same]
+
+
+def test_the_id_of_a_message_is_kept():
+    assert [m.meta.get("id") for m in as_messages([LANGCHAIN[1], OPENAI[1], ("human", "x")])] == ["m2", "m2", None]
+
+
+def test_a_result_is_linked_to_the_latest_earlier_call_of_its_id():
+    def result(of):
+        return tk.ChatMessage.from_dict({"role": "tool", "tool_call_id": of, "content": "3"})
+
+    later = tk.ChatMessage.from_assistant(tool_calls=[tk.ToolCall("mul", {}, "c1"), tk.ToolCall("nameless")])
+    read = as_messages([result("c1"), *TALK, result("c1"), later, result("c1"), result(None), result("c9")])
+    names = [m.tool_call_result.origin.tool_name for m in read if m.is_from("tool")]
+    assert names == ["", "add", "add", "mul", "", ""]
+    assert read[5].tool_call_result.origin == CALL
+    assert read[1:5] == TALK
+
+
+def test_blocks_that_hold_no_text_are_warned_of_and_kept_beside_the_message():
+    blocks = [
+        "What is ",
+        {"type": "text", "text": "this?"},
+        {"type": "image_url", "image_url": {}},
+        {"type": "thinking"},
+    ]
+    with pytest.warns(UserWarning, match="'image_url' are dropped: only text reaches the model"):
+        [message] = as_messages({"role": "user", "content": blocks})
+    assert message.text == "What is this?"
+    assert message.meta["content"] is blocks
+    [silent] = as_messages(Foreign("ai", [{"type": "thinking", "thinking": "hm"}, {"type": "tool_use"}, "ok"]))
+    assert silent.text == "ok"
 
 
 def test_a_dict_may_use_langchains_words():

@@ -1,6 +1,7 @@
-"""The public names are pinned, the import is light, and modules import only from floors below."""
+"""The public names are pinned, the import is light, modules import from floors below only and in no circle."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +25,6 @@ FLOORS = [
     {"evaluation"},
     {"integrations", "lab", "cli", "__main__"},
 ]
-# a class method that makes tools of a service imports it when called: a door, not a floor
-DOORS = {("tools", "toolkit.execution")}
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 
 
@@ -49,33 +48,72 @@ def test_the_import_is_light():
     assert not loaded & HEAVY
 
 
+def name_of(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports(path):
+    """Return the modules of the package that a file imports: late ones and those for types only too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in PATHS else node.module for name in inner}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return sorted(name for name in found - {name_of(path)} if name in PATHS)
+
+
+GRAPH = {name: imports(path) for name, path in PATHS.items()}
+
+
 def modules():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        if parts != ("__init__",):
-            yield pytest.param(path, parts, id="/".join(parts))
+    for name, path in PATHS.items():
+        if name != "toolkit":
+            yield pytest.param(name, id=str(path.relative_to(PACKAGE)))
 
 
-@pytest.mark.parametrize(("path", "parts"), list(modules()))
-def test_modules_import_only_from_their_floor_or_below(path, parts):
-    """Late imports inside functions count too; imports for types only do not."""
-    mine = FLOOR[parts[0]]
-    tree = ast.parse(path.read_text("utf-8"))
-    typed = [n for n in ast.walk(tree) if isinstance(n, ast.If) and getattr(n.test, "id", "") == "TYPE_CHECKING"]
-    skipped = {id(inner) for node in typed for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        for name in [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]:
-            if name and name.startswith("toolkit.") and (parts[0], ".".join(name.split(".")[:2])) not in DOORS:
-                assert FLOOR[name.split(".")[1]] <= mine, f"{path.name} imports {name} from a floor above"
+@pytest.mark.parametrize("name", list(modules()))
+def test_modules_import_only_from_their_floor_or_below(name):
+    room = name.split(".")[1]
+    for other in GRAPH[name]:
+        assert FLOOR[other.split(".")[1]] <= FLOOR[room], f"{name} imports {other} from a floor above"
 
 
-@pytest.mark.parametrize(("path", "parts"), list(modules()))
-def test_files_and_functions_stay_small(path, parts):
-    text = path.read_text("utf-8")
+def circle(graph):
+    """Return the names along one way that leads back to its start, or None."""
+    sorter = graphlib.TopologicalSorter(graph)
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return None
+
+
+def test_imports_run_in_no_circle():
+    assert circle(GRAPH) is None
+
+
+def test_rooms_import_each_other_in_no_circle():
+    rooms = {}
+    for name, others in GRAPH.items():
+        if name != "toolkit":
+            mine = rooms.setdefault(name.split(".")[1], set())
+            mine |= {other.split(".")[1] for other in others} - {name.split(".")[1]}
+    assert circle(rooms) is None
+
+
+def test_a_circle_is_found():
+    assert circle({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) is not None
+
+
+@pytest.mark.parametrize("name", list(modules()))
+def test_files_and_functions_stay_small(name):
+    text = PATHS[name].read_text("utf-8")
     assert text.count("\n") <= 400, "split the file"
     assert ast.get_docstring(ast.parse(text)), "say what the module is for"
     for node in ast.walk(ast.parse(text)):

@@ -16,11 +16,12 @@ _HOMES = {
     "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError ToolNotApprovedError "
     "StringConversionError ToolOutputMergeError",
     "toolkit.messages": "ChatMessage ChatRole ToolCall ToolCallResult SystemMessage HumanMessage",
-    "toolkit.tools": "Tool Toolset tool",
+    "toolkit.tools": "Tool tool",
     "toolkit.extraction": "extract StreamExtractor Extraction ExtractedCall",
     "toolkit.execution.invoker": "ToolInvoker",
     "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
+    "toolkit.execution.toolset": "Toolset",
     "toolkit.execution.openapi.tool": "OpenAPITool LLMProvider",
     "toolkit.execution.secrets": "Secret",
     "toolkit.models.base": "ChatModel Reply Options Fault",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from toolkit.execution.openapi.tool import LLMProvider, OpenAPITool
     from toolkit.execution.secrets import Secret
     from toolkit.execution.state import State
+    from toolkit.execution.toolset import Toolset
     from toolkit.extraction import ExtractedCall, Extraction, StreamExtractor, extract
     from toolkit.messages import ChatMessage, ChatRole, HumanMessage, SystemMessage, ToolCall, ToolCallResult
     from toolkit.models.base import ChatModel, Fault, Options, Reply
@@ -108,7 +110,7 @@ if TYPE_CHECKING:
     from toolkit.models.store import Store
     from toolkit.prompting.protocols import Protocol, list_protocols, load_protocol
     from toolkit.recipes import Recipe, load_recipes
-    from toolkit.tools import Tool, Toolset, tool
+    from toolkit.tools import Tool, tool
     from toolkit.traces import Trace
 
 

@@ -1,4 +1,4 @@
-"""Hold a conversation as values: ChatMessage, ToolCall, ToolCallResult.
+"""Hold a conversation as values: ChatMessage, ToolCall, ToolCallResult; read one of any form: as_messages.
 
 The shapes are Haystack's: a message is a role and a tuple of parts, where a part is text, a call or the
 result of a call. Everything is frozen, so a message can be shared between a trace, a store and a widget.
@@ -9,10 +9,11 @@ Not here: reading calls out of text (`toolkit.extraction`), running them (`toolk
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from toolkit.errors import ConfigError
 
@@ -90,16 +91,26 @@ class ToolCallResult:
 
 
 Part = TextContent | ToolCall | ToolCallResult
+# content blocks that hold no text of their own, or say again what a message's calls say
+_SAID_ELSEWHERE = {"thinking", "reasoning", "tool_use", "tool_call", "function_call"}
 
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """Say one thing in a conversation; build it with `from_user`, `from_assistant` and the like."""
+    """Say one thing in a conversation; build it with `from_user`, `from_assistant` and the like.
 
-    _role: ChatRole
-    _content: tuple[Part, ...] = ()
-    _name: str | None = None
-    _meta: dict[str, Any] = field(default_factory=dict, compare=False)
+    Attributes:
+        role: who speaks.
+        parts: what is said: texts, calls, results of calls.
+        name: the speaker's name, if one was given.
+        meta: what was noted beside the message; never sent to a model. `as_messages` keeps the `id` of a message
+            there, and under `content` a content that was given as blocks.
+    """
+
+    role: ChatRole
+    parts: tuple[Part, ...] = ()
+    name: str | None = None
+    meta: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def from_system(cls, text: str, meta: dict[str, Any] | None = None, name: str | None = None) -> ChatMessage:
@@ -145,63 +156,48 @@ class ChatMessage:
         return cls(ChatRole.FUNCTION, (TextContent(content),), name, meta or {})
 
     @property
-    def role(self) -> ChatRole:
-        """Return who speaks."""
-        return self._role
-
-    @property
-    def name(self) -> str | None:
-        """Return the speaker's name, if one was given."""
-        return self._name
-
-    @property
     def content(self) -> str | None:
         """Return the first text part, or None; the older word for `text`."""
         return self.text
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """Return what was noted beside the message; never sent to a model."""
-        return self._meta
-
-    @property
     def texts(self) -> list[str]:
         """Return all text parts."""
-        return [part.text for part in self._content if isinstance(part, TextContent)]
+        return [part.text for part in self.parts if isinstance(part, TextContent)]
 
     @property
     def text(self) -> str | None:
         """Return the first text part, or None."""
-        return next((part.text for part in self._content if isinstance(part, TextContent)), None)
+        return next((part.text for part in self.parts if isinstance(part, TextContent)), None)
 
     @property
     def tool_calls(self) -> list[ToolCall]:
         """Return all calls, in order."""
-        return [part for part in self._content if isinstance(part, ToolCall)]
+        return [part for part in self.parts if isinstance(part, ToolCall)]
 
     @property
     def tool_call(self) -> ToolCall | None:
         """Return the first call, or None."""
-        return next((part for part in self._content if isinstance(part, ToolCall)), None)
+        return next((part for part in self.parts if isinstance(part, ToolCall)), None)
 
     @property
     def tool_call_results(self) -> list[ToolCallResult]:
         """Return all results of calls, in order."""
-        return [part for part in self._content if isinstance(part, ToolCallResult)]
+        return [part for part in self.parts if isinstance(part, ToolCallResult)]
 
     @property
     def tool_call_result(self) -> ToolCallResult | None:
         """Return the first result of a call, or None."""
-        return next((part for part in self._content if isinstance(part, ToolCallResult)), None)
+        return next((part for part in self.parts if isinstance(part, ToolCallResult)), None)
 
     def is_from(self, role: ChatRole | str) -> bool:
         """Tell whether `role` speaks."""
-        return self._role == role
+        return self.role == role
 
     def to_dict(self) -> dict[str, Any]:
         """Return the message as plain JSON data: `_role`, `_name`, `_meta`, `_content`."""
-        content = [_part_to_dict(part) for part in self._content]
-        return {"_role": str(self._role), "_name": self._name, "_meta": dict(self._meta), "_content": content}
+        content = [_part_to_dict(part) for part in self.parts]
+        return {"_role": str(self.role), "_name": self.name, "_meta": dict(self.meta), "_content": content}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChatMessage:
@@ -215,11 +211,11 @@ class ChatMessage:
         if "_role" not in data:
             raise ConfigError(f"{dict(data)!r} is no message: give 'role' and 'content'.")
         parts = tuple(_part_from_dict(part) for part in data.get("_content", ()))
-        return cls(_role(data["_role"]), parts, data.get("_name"), dict(data.get("_meta") or {}))
+        return cls(_role(data["_role"], _ROLES), parts, data.get("_name"), dict(data.get("_meta") or {}))
 
     def __repr__(self) -> str:
-        said = ", ".join(repr(part) if isinstance(part, ToolCall) else repr(_brief(part)) for part in self._content)
-        text = f"ChatMessage({self._role.value}: {said})"
+        said = (getattr(part, "text", getattr(part, "result", part)) for part in self.parts)
+        text = f"ChatMessage({self.role.value}: {', '.join(map(repr, said))})"
         return text if len(text) <= 100 else text[:98] + "…)"
 
 
@@ -237,15 +233,17 @@ def HumanMessage(content: str) -> ChatMessage:  # noqa: N802
     return ChatMessage.from_user(content)
 
 
-def _brief(part: Part) -> Any:
-    return part.text if isinstance(part, TextContent) else getattr(part, "result", part)
+_TOOL = ChatRole.TOOL
+_ROLES = {role.value: role for role in ChatRole}
+# the words of chat servers and LangChain; a function's result in OpenAI's older form is a tool's
+_WORDS = {**_ROLES, "human": ChatRole.USER, "ai": ChatRole.ASSISTANT, "developer": ChatRole.SYSTEM}
+_WORDS["function"] = ChatRole.TOOL
 
 
-def _role(value: str) -> ChatRole:
-    try:
-        return ChatRole(value)
-    except ValueError:
-        raise ConfigError(f"Role {value!r} is unknown. Use one of: {', '.join(ChatRole)}.") from None
+def _role(value: Any, words: Mapping[str, ChatRole]) -> ChatRole:
+    if not isinstance(value, str) or value not in words:
+        raise ConfigError(f"Role {value!r} is unknown. Use one of: {', '.join(words)}.")
+    return words[value]
 
 
 def _part_to_dict(part: Part) -> dict[str, Any]:
@@ -274,19 +272,25 @@ def from_openai(data: Mapping[str, Any]) -> ChatMessage:
     Raises:
         ConfigError: unknown role, or arguments that are no JSON object.
     """
-    role, content = _role(data["role"]), data.get("content")
-    if isinstance(content, list):  # blocks: keep the text ones
-        content = "".join(block if isinstance(block, str) else _block_text(block) for block in content)
+    role, content = _role(data["role"], _WORDS), data.get("content")
+    meta: dict[str, Any] = {"id": data["id"]} if data.get("id") else {}
+    if isinstance(content, list):
+        meta["content"] = content
+        content = _text_of(content)
     if role is ChatRole.TOOL:
         origin = ToolCall(data.get("name") or data.get("tool_name") or "", {}, data.get("tool_call_id"))
-        return ChatMessage.from_tool(content or "", origin)
+        return ChatMessage.from_tool(content or "", origin, data.get("status") == "error", meta)
     calls = tuple(_call_from_openai(call) for call in data.get("tool_calls") or ())
     said: tuple[Part, ...] = (TextContent(content),) if content is not None and (content or not calls) else ()
-    return ChatMessage(role, said + calls, data.get("name"))
+    return ChatMessage(role, said + calls, data.get("name"), meta)
 
 
-def _block_text(block: Any) -> str:
-    return str(block.get("text", "")) if isinstance(block, Mapping) else ""
+def _text_of(blocks: list[Any]) -> str:
+    """Return the text of a content in blocks, and warn of blocks that hold anything else."""
+    said = [{"text": block} if isinstance(block, str) else block for block in blocks]
+    for kind in sorted({str(block.get("type")) for block in said if "text" not in block} - _SAID_ELSEWHERE):
+        warnings.warn(f"Content blocks of type {kind!r} are dropped: only text reaches the model.", stacklevel=2)
+    return "".join(str(block.get("text", "")) for block in said)
 
 
 def _call_from_openai(call: Mapping[str, Any]) -> ToolCall:
@@ -305,67 +309,84 @@ def _call_from_openai(call: Mapping[str, Any]) -> ToolCall:
 def to_openai(message: ChatMessage) -> list[dict[str, Any]]:
     """Return the message in OpenAI's wire form; one dict for each result where it holds several."""
     if message.role is ChatRole.TOOL:
+        answered = [(_as_text(result.result), result.origin) for result in message.tool_call_results]
         return [
-            {
-                "role": "tool",
-                "content": _as_text(r.result),
-                "tool_call_id": r.origin.id or "",
-                "name": r.origin.tool_name,
-            }
-            for r in message.tool_call_results
+            {"role": "tool", "content": said, "tool_call_id": call.id or "", "name": call.tool_name}
+            for said, call in answered
         ]
     wire: dict[str, Any] = {"role": message.role.value, "content": "\n".join(message.texts)}
     if message.role is ChatRole.FUNCTION:
         wire["name"] = message.name
     if message.tool_calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.id or f"call_{index}",
-                "type": "function",
-                "function": {"name": call.tool_name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
-            }
-            for index, call in enumerate(message.tool_calls)
-        ]
+        wire["tool_calls"] = [_call_to_openai(call, index) for index, call in enumerate(message.tool_calls)]
     return [wire]
+
+
+def _call_to_openai(call: ToolCall, index: int) -> dict[str, Any]:
+    function = {"name": call.tool_name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+    return {"id": call.id or f"call_{index}", "type": "function", "function": function}
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-_LANGCHAIN_ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
-
-
-def _from_langchain(value: Any) -> ChatMessage:
-    """Read a LangChain message, told by its `type` and `content`; LangChain itself is not needed."""
-    calls = [
-        {"id": call.get("id"), "function": {"name": call["name"], "arguments": call.get("args") or {}}}
-        for call in getattr(value, "tool_calls", None) or ()
-    ]
-    wire = {"role": _LANGCHAIN_ROLES[value.type], "content": value.content, "tool_calls": calls}
-    wire |= {"name": getattr(value, "name", None), "tool_call_id": getattr(value, "tool_call_id", None)}
-    return from_openai(wire)
-
-
 def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) -> list[ChatMessage]:
-    """Read anything that stands for a conversation: text, a message, dicts, or a list of these.
+    """Read anything that stands for a conversation, of this or another library.
+
+    Text, a ChatMessage, a dict (`to_dict`'s or OpenAI's), a pair of role and text, a LangChain message, or a list of
+    these. A tool result that carries only an id is given the earlier call of that id, since a prompt needs its name.
+    Only text reaches a model: of a content in blocks the others are kept in `meta["content"]`, with a warning.
 
     >>> as_messages("hello")
     [ChatMessage(user: 'hello')]
+    >>> as_messages([("system", "Be brief."), ("human", "hello")])
+    [ChatMessage(system: 'Be brief.'), ChatMessage(user: 'hello')]
 
     Raises:
         ConfigError: something in it is none of these.
     """
-    if isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}:  # the common case, at C speed
-        return list(value)
-    if isinstance(value, str):
-        return [ChatMessage.from_user(value)]
+    plain = isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}  # the common case, at C speed
+    found: list[ChatMessage] = list(value) if plain else list(_read(value))  # type: ignore[arg-type] # told above
+    results = [part for message in found if message.role is _TOOL for part in message.parts]
+    return list(_linked(found)) if any(map(_nameless, results)) else found
+
+
+def _read(value: Any) -> Iterator[ChatMessage]:
     if isinstance(value, ChatMessage):
-        return [value]
-    if isinstance(value, Mapping):
-        return [ChatMessage.from_dict(value)]
-    if getattr(value, "type", None) in _LANGCHAIN_ROLES and hasattr(value, "content"):
-        return [_from_langchain(value)]
-    if isinstance(value, Iterable):
-        return [message for item in value for message in as_messages(item)]
-    raise ConfigError(f"{value!r} is no message. Give text, a ChatMessage, or a list of them.")
+        yield value
+    elif isinstance(value, str):
+        yield ChatMessage.from_user(value)
+    elif isinstance(value, Mapping):
+        yield ChatMessage.from_dict(value)
+    elif isinstance(value, tuple) and len(value) == 2 and type(value[0]) is str and isinstance(value[1], (str, list)):
+        yield from_openai({"role": value[0], "content": value[1]})
+    elif isinstance(getattr(value, "type", None), str) and hasattr(value, "content"):
+        yield from_openai(_langchain_wire(value))
+    elif isinstance(value, Iterable):
+        for item in value:
+            yield from _read(item)
+    else:
+        raise ConfigError(
+            f"{value!r} is no message. Give text, a ChatMessage, a dict with role and content, or a list of these."
+        )
+
+
+def _langchain_wire(message: Any) -> dict[str, Any]:
+    """Return a LangChain message, told by its `type` and `content`, in OpenAI's form."""
+    kind = message.type.removesuffix("MessageChunk").lower()  # what streams calls itself AIMessageChunk
+    wire = {key: getattr(message, key, None) for key in ("name", "id", "tool_calls", "tool_call_id", "status")}
+    return {**wire, "role": getattr(message, "role", kind), "content": message.content}
+
+
+def _nameless(part: Part) -> TypeGuard[ToolCallResult]:
+    return type(part) is ToolCallResult and not part.origin.tool_name
+
+
+def _linked(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    """Yield the messages, each nameless result with the earlier call of its id."""
+    calls: dict[str | None, ToolCall] = {}
+    for message in messages:
+        calls.update((call.id, call) for call in message.tool_calls if call.id)
+        parts = (replace(p, origin=calls.get(p.origin.id, p.origin)) if _nameless(p) else p for p in message.parts)
+        yield replace(message, parts=tuple(parts))

@@ -16,10 +16,11 @@ import pytest
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
-from toolkit.execution.mcp import mcp_toolset
+from toolkit.execution.mcp import open_session
 from toolkit.execution.secrets import Secret
+from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall
-from toolkit.tools import Tool, Toolset
+from toolkit.tools import Tool
 
 pytest.importorskip("mcp")
 SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
@@ -91,7 +92,7 @@ def test_unknown_allowed_tool() -> None:
 @pytest.mark.slow
 def test_time_limit() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=5) as found:
-        found.session.timeout_s = 0.3
+        found.connection.timeout_s = 0.3
         start = time.monotonic()
         with pytest.raises(ToolTimeoutError, match=r"within 0\.3 s"):
             found["slow"](seconds=2)
@@ -101,13 +102,13 @@ def test_time_limit() -> None:
 @pytest.mark.slow
 def test_a_stalled_server_is_named_and_can_be_reopened() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=20) as found:
-        found.session.timeout_s = 0.3
+        found.connection.timeout_s = 0.3
         with pytest.raises(ToolTimeoutError, match=r"'stall' did not finish within 0\.3 s\.$"):
             found["stall"](seconds=30)
         for _ in range(2):
             with pytest.raises(ToolTimeoutError, match=r"nothing since its 'stall' ran out of time.*reopen\(\)"):
                 found["add"](a=1)
-        found.session.timeout_s = 20
+        found.connection.timeout_s = 20
         found.reopen()
         assert found["add"](a=1) == "2"
 
@@ -116,19 +117,19 @@ def test_a_stalled_server_is_named_and_can_be_reopened() -> None:
 def test_a_session_goes_on_once_the_server_answers_again() -> None:
     with Toolset.from_mcp(SERVER, timeout_s=20) as found:
         found["add"](a=1)
-        found.session.timeout_s = 0.3
+        found.connection.timeout_s = 0.3
         with pytest.raises(ToolTimeoutError):
             found["stall"](seconds=1)
-        found.session.timeout_s = 20
+        found.connection.timeout_s = 20
         assert found["add"](a=1) == "2"
-        found.session.timeout_s = 0.3
+        found.connection.timeout_s = 0.3
         with pytest.raises(ToolTimeoutError, match=r"0\.3 s\.$"):
             found["stall"](seconds=1)
 
 
 @pytest.mark.parametrize("given", [None, 0, float("inf")], ids=repr)
 def test_every_session_has_a_finite_limit(given: Any) -> None:
-    assert 0 < inspect.signature(mcp_toolset).parameters["timeout_s"].default < 120
+    assert 0 < inspect.signature(open_session).parameters["timeout_s"].default < 120
     with pytest.raises(ConfigError, match="finite number of seconds"):
         Toolset.from_mcp(SERVER, timeout_s=given)
 
@@ -142,7 +143,7 @@ def test_crash_is_a_clear_error() -> None:
 
 def test_closing_ends_thread_and_process() -> None:
     found = Toolset.from_mcp(SERVER)
-    thread = found.session._thread
+    thread = found.connection._thread
     found.close()
     found.close()
     assert not thread.is_alive()
@@ -183,7 +184,7 @@ def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch)
         )
         assert (result.error, "s3cret" in repr(result) + str(result.traceback)) == (True, False)
         assert found["environment"](name="TOOLKIT_TEST_KEY") == ""
-        assert "s3cret" not in repr(found) + repr(found.session.target)
+        assert "s3cret" not in repr(found) + repr(found.connection.target)
     code = "import os, sys; sys.exit('bad key ' + os.environ['API_KEY'])"
     with pytest.raises(UserError, match=r"bad key \[hidden\]"):
         Toolset.from_mcp([sys.executable, "-c", code], env={"API_KEY": secret}, timeout_s=10)

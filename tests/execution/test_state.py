@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.execution.batches import Access, batches
-from toolkit.execution.state import merge_lists, replace_values
 
 EMPTY = {"type": "object", "properties": {}}
 
@@ -66,17 +64,6 @@ def test_lists_grow_and_other_values_are_replaced():
 def test_what_a_state_refuses(job, words):
     with pytest.raises(tk.ConfigError, match=words):
         job()
-
-
-def test_a_state_survives_json():
-    state = tk.State({"docs": {"type": list}, "n": {"type": int, "handler": replace_values}}, {"docs": ["a"], "n": 3})
-    state.set("messages", [tk.ChatMessage.from_user("hi")])
-    data = json.loads(json.dumps(state.to_dict()))
-    back = tk.State.from_dict(data)
-    assert back.data == state.data
-    assert back.schema["docs"] == {"type": list, "handler": merge_lists}
-    with pytest.raises(tk.ConfigError, match="import path"):
-        tk.State({"a": {"type": str, "handler": lambda old, new: new}}).to_dict()
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ConfigError
+from toolkit.execution.toolset import Toolset
 from toolkit.extraction import extract
 from toolkit.extraction.syntaxes import Syntax, load
 from toolkit.messages import ToolCall
-from toolkit.tools import Tool, Toolset
+from toolkit.tools import Tool
 
 WEATHER = {
     "name": "get_weather",

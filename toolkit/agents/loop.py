@@ -143,7 +143,7 @@ def _exit(run: Run) -> str:
     if turn is None:
         return "end"
     calls = turn.tool_calls
-    if not calls and not turn._meta.get("invalid_calls"):
+    if not calls and not turn.meta.get("invalid_calls"):
         return _without_call(run)
     if run.choice is not AUTO:
         _police(run, turn)
@@ -226,7 +226,7 @@ def _invalid(bad: dict[str, Any]) -> str:
 
 def _answer_invalid(run: Run) -> None:
     """Put the reason right after each turn whose calls could not be read, before the model is asked again."""
-    for turn in [m for m in run.state.messages if m._meta.get("invalid_calls")]:
+    for turn in [m for m in run.state.messages if m.meta.get("invalid_calls")]:
         answered = run.state.answered(turn)
         texts = [error_message(c, _invalid(bad)) for c, bad in _invalid_calls(turn) if c.id not in answered]
         for text in texts:

@@ -80,7 +80,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _said(outcome: Any) -> Any:
     if type(outcome) is ChatMessage:
-        for part in outcome._content:
+        for part in outcome.parts:
             if type(part) is ToolCallResult:
                 return part.result
     return outcome

@@ -291,7 +291,7 @@ class Run:
     def tool_finished(self, call: ToolCall, outcome: Any, number: int, seconds: float) -> None:
         """Note the result of a call."""
         if isinstance(outcome, ChatMessage):
-            self.trace.record("tool_result", result=outcome._content[0], number=number, seconds=seconds)
+            self.trace.record("tool_result", result=outcome.parts[0], number=number, seconds=seconds)
             return
         found = [m for m in items_of(outcome.update.get("messages", ()), "a Command") if isinstance(m, ChatMessage)]
         result = next((r for m in found for r in m.tool_call_results if r.origin.id == call.id), None)

@@ -63,11 +63,6 @@ def message_id(message: ChatMessage) -> str | None:
     return message.meta.get("id")
 
 
-def with_meta(message: ChatMessage, **meta: Any) -> ChatMessage:
-    """Return the message with more noted beside it."""
-    return replace(message, _meta={**message.meta, **meta})
-
-
 def schema_fields(schema: Any) -> dict[str, StateField]:
     """Read the fields of a state schema; `messages` is always there and is left out.
 
@@ -205,7 +200,7 @@ class RunState:
             if not isinstance(item, RemoveMessage):
                 self.put(item)
                 if gone:
-                    gone.discard(item._meta.get("id"))
+                    gone.discard(item.meta.get("id"))
             elif item.id == REMOVE_ALL:
                 self._drop(self._ids.copy())
                 gone.clear()
@@ -220,17 +215,17 @@ class RunState:
 
     def put(self, message: ChatMessage) -> None:
         """Append one message, or replace the one with its id."""
-        known = message._meta.get("id")
-        if "invalid_calls" in message._meta:
+        known = message.meta.get("id")
+        if "invalid_calls" in message.meta:
             self.any_invalid = True
         if known is None:
             known = self.fresh_id()
-            content = message._content
-            if message._role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
+            content = message.parts
+            if message.role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
                 content = _with_call_ids(content, known)
-            message = ChatMessage(message._role, content, message._name, {**message._meta, "id": known})
+            message = ChatMessage(message.role, content, message.name, {**message.meta, "id": known})
         elif known in self._ids:
-            place = next(i for i, old in enumerate(self.messages) if old._meta.get("id") == known)
+            place = next(i for i, old in enumerate(self.messages) if old.meta.get("id") == known)
             self.messages[place] = message
             self.copies.restart()
             return
@@ -254,13 +249,13 @@ class RunState:
     def _drop(self, gone: set[Any]) -> None:
         self.copies.restart()
         self._ids -= gone
-        self.messages = [message for message in self.messages if message._meta.get("id") not in gone]
+        self.messages = [message for message in self.messages if message.meta.get("id") not in gone]
 
     def last_assistant(self) -> ChatMessage | None:
         """Return the last assistant message, or None."""
         assistant = ChatRole.ASSISTANT  # looking up an enum member costs more than the comparison
         for message in reversed(self.messages):
-            if message._role is assistant:
+            if message.role is assistant:
                 return message
         return None
 
@@ -275,7 +270,7 @@ class RunState:
 
     def answered(self, turn: ChatMessage) -> set[str | None]:
         """Return the ids of the calls that have a result after `turn`."""
-        tools = (m for m in self.after(turn) if m._role is ChatRole.TOOL)
+        tools = (m for m in self.after(turn) if m.role is ChatRole.TOOL)
         return {result.origin.id for m in tools for result in m.tool_call_results}
 
     def results(self, turn: ChatMessage, call: ToolCall) -> list[ToolCallResult]:

@@ -296,7 +296,7 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
     """
     if isinstance(outcome, Command):
         found = _answers(outcome, call)
-    elif isinstance(outcome, ChatMessage) and outcome._role is ChatRole.TOOL:
+    elif isinstance(outcome, ChatMessage) and outcome.role is ChatRole.TOOL:
         ids = [result.origin.id for result in outcome.tool_call_results]
         found = 1 if ids == [call.id] else 0
     else:
@@ -321,9 +321,9 @@ def _with_name(command: Command, call: ToolCall) -> Command:
     def answer(message: Any) -> Any:
         if not isinstance(message, ChatMessage):
             return message
-        parts = tuple(map(named, message._content))
-        same = all(new is old for new, old in zip(parts, message._content, strict=True))
-        return message if same else ChatMessage(message._role, parts, message._name, message._meta)
+        parts = tuple(map(named, message.parts))
+        same = all(new is old for new, old in zip(parts, message.parts, strict=True))
+        return message if same else ChatMessage(message.role, parts, message.name, message.meta)
 
     messages = [answer(message) for message in items_of(command.update["messages"], "a Command")]
     return Command({**command.update, "messages": messages})

@@ -6,13 +6,10 @@ matplotlib is imported late; it comes with the extra `notebook`.
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.evaluation.scoring import OUTCOMES
-
-if TYPE_CHECKING:
-    from toolkit.evaluation.results import Result
 
 # right in greens, wrong in reds to yellow, left out in greys; told apart by lightness as well
 COLOURS = {
@@ -27,13 +24,16 @@ COLOURS = {
 }
 
 
-def plot_result(result: Result) -> Any:
+def plot_rates(table: Any, outcomes: Any) -> Any:
     """Return a Figure: on the left the rate of each recipe with its Wilson interval, on the right its outcomes.
+
+    Args:
+        table: DataFrame with one line a recipe: recipe, right, judged, rate, low, high.
+        outcomes: DataFrame with how often each outcome came, one line a recipe in the same order.
 
     Raises:
         UserError: matplotlib is not installed.
     """
-    table, outcomes = result.table(), result.outcomes()
     figure = _figure(figsize=(10, 1.3 + 0.55 * len(table)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [2, 3]})
     _draw_rates(left, table)

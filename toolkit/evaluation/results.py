@@ -16,7 +16,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.comparison import Comparison, compare_rows
-from toolkit.evaluation.saving import save_result
+from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
 from toolkit.evaluation.statistics import NAN, Rate, holm
 from toolkit.recipes import Recipe
@@ -102,12 +102,6 @@ class Result:
         counts = pd.crosstab(self.rows["recipe"], self.rows["outcome"])
         return counts.reindex(index=self.names, columns=list(OUTCOMES), fill_value=0)
 
-    def flickering(self) -> Any:
-        """Return the cases that came out right in some repeats and wrong in others, as k of n."""
-        grouped = self.rows.groupby(["recipe", "case"], sort=False)["right"].agg(["sum", "count"])
-        found = grouped[(grouped["sum"] > 0) & (grouped["sum"] < grouped["count"])].reset_index()
-        return found.rename(columns={"sum": "right", "count": "repeats"})
-
     def best(self) -> Best:
         """Return the recipe with the highest rate, ties to the one that spends fewer tokens for each success.
 
@@ -137,9 +131,9 @@ class Result:
 
     def plot(self) -> Any:
         """Draw rates with intervals beside outcomes; return a matplotlib Figure."""
-        from toolkit.evaluation.plots import plot_result
+        from toolkit.evaluation.plots import plot_rates
 
-        return plot_result(self)
+        return plot_rates(self.table(), self.outcomes())
 
     def save(self, folder: str | Path) -> Path:
         """Write table and rows (CSV and Parquet) and one TOML a recipe into a folder, and return it.
@@ -147,7 +141,7 @@ class Result:
         Raises:
             ConfigError: the folder cannot be written.
         """
-        return save_result(self, folder)
+        return save_run(folder, self.table(), self.rows, self.recipes)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:

@@ -1,35 +1,32 @@
-"""Write results and recipes into a run folder: save_result, writable_folder.
+"""Write results and recipes into a run folder: save_run, writable_folder.
 
 Not here: what the tables say (`toolkit.evaluation.results`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.prompting.protocols import is_bundled
 from toolkit.recipes import Recipe
 
-if TYPE_CHECKING:
-    from toolkit.evaluation.results import Result
 
-
-def save_result(result: Result, folder: str | Path) -> Path:
-    """Write table and rows (CSV and Parquet) and one TOML a recipe into a folder, and return it.
+def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe]) -> Path:
+    """Write table and rows (DataFrames, as CSV and Parquet) and one TOML a recipe into a folder, and return it.
 
     Raises:
         ConfigError: the folder cannot be written.
     """
     folder = writable_folder(folder)
-    table = result.table()
     table.to_csv(folder / "table.csv", index=False, float_format="%.6g")
     table.to_parquet(folder / "table.parquet", index=False)
-    result.rows.to_csv(folder / "rows.csv", index=False)
-    result.rows.to_parquet(folder / "rows.parquet", index=False)
+    rows.to_csv(folder / "rows.csv", index=False)
+    rows.to_parquet(folder / "rows.parquet", index=False)
     taken: set[str] = set()
-    for recipe in result.recipes:
+    for recipe in recipes:
         _save_recipe(recipe, folder / "recipes", _free_name(file_name(recipe.name), taken))
     return folder
 

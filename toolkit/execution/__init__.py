@@ -1,4 +1,4 @@
-"""Run tool calls: ToolInvoker, OpenAIFunctionCaller, State, and tools made of OpenAPI and MCP services.
+"""Run tool calls: ToolInvoker, OpenAIFunctionCaller, State, Toolset, and tools made of OpenAPI and MCP services.
 
 Names load on first use, so that an invoker alone does not import an HTTP client.
 Not here: reading calls out of a reply (`toolkit.extraction`), the agent loop (`toolkit.agents`).
@@ -13,6 +13,7 @@ _HOMES = {
     "toolkit.execution.invoker": "ToolInvoker",
     "toolkit.execution.function_caller": "OpenAIFunctionCaller",
     "toolkit.execution.state": "State",
+    "toolkit.execution.toolset": "Toolset",
     "toolkit.execution.chunks": "ResultChunk",
     "toolkit.execution.conversion": "to_text",
     "toolkit.errors": "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError "
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from toolkit.execution.function_caller import OpenAIFunctionCaller as OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker as ToolInvoker
     from toolkit.execution.state import State as State
+    from toolkit.execution.toolset import Toolset as Toolset
 
 
 def __getattr__(name: str) -> Any:

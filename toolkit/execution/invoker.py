@@ -14,18 +14,19 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolkit.errors import ConfigError, ToolError, ToolNotFoundException, did_you_mean
+from toolkit.errors import ConfigError, ToolError
 from toolkit.execution.approval import Ask, aleave, leave
 from toolkit.execution.chunks import Callback, ResultChunk, atell, tell
 from toolkit.execution.conversion import capped, to_text
 from toolkit.execution.functions import arun_function, run_function
 from toolkit.execution.outputs import result_text, write_to_state
-from toolkit.execution.ready import ReadyTool, make_ready
+from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
 from toolkit.execution.threads import in_order
+from toolkit.execution.tool_dicts import tool_from_dict, tool_to_dict
 from toolkit.execution.turns import Outcome, Turn, calls_of, failed, output
 from toolkit.messages import ToolCall, ToolCallResult
-from toolkit.tools import Tool, as_tools
+from toolkit.tools import as_tools
 from toolkit.tools.import_paths import dotted_path, resolve
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
@@ -51,7 +52,7 @@ class ToolInvoker:
     'sun'
 
     Args:
-        tools: tools, toolsets or typed functions.
+        tools: anything `as_tools` reads.
         raise_on_failure: raise a typed exception; False makes every failure a result with `error=True`.
         convert_result_to_json_string: write text results as JSON strings too.
         streaming_callback: called with a ResultChunk per finished call, in call order, and a closing one.
@@ -101,7 +102,6 @@ class ToolInvoker:
         self.ask = ask
         self._warm = False
 
-    # ------------------------------------------------------------------ one call
     def invoke(self, call: ToolCall, *, state: State | None = None) -> ToolCallResult:
         """Run one call on this thread; the cheap way for an agent loop.
 
@@ -111,7 +111,7 @@ class ToolInvoker:
         if not self._warm:
             self.warm_up()
         try:
-            ready = self.find(call)
+            ready = tool_of(self.ready, call)
             arguments = ready.checked(call.arguments)
             if self.ask is not None and ready.tool.effect == "dangerous":
                 arguments, answer = leave(self.ask, ready, call, arguments)
@@ -136,7 +136,7 @@ class ToolInvoker:
         if not self._warm:
             self.warm_up()
         try:
-            ready = self.find(call)
+            ready = tool_of(self.ready, call)
             arguments = ready.checked(call.arguments)
             if self.ask is not None and ready.tool.effect == "dangerous":
                 arguments, answer = await aleave(self.ask, ready, call, arguments)
@@ -152,7 +152,6 @@ class ToolInvoker:
             return failed(call, error, self.max_result_chars)
         return ToolCallResult(text, call)
 
-    # ------------------------------------------------------------------ all calls of a conversation
     def run(
         self,
         messages: Iterable[Any],
@@ -183,7 +182,7 @@ class ToolInvoker:
         invoker = self._for_run(tools, streaming_callback, enable_streaming_callback_passthrough)
         if len(calls) == 1 and invoker.streaming_callback is None:
             return output([invoker.invoke(calls[0], state=state)], state)
-        turn = Turn(invoker, calls, state)
+        turn = invoker._turn(calls, state)
         order = turn.batches()
         if not turn.one_by_one:
             invoker._prepare(turn, range(len(calls)))
@@ -207,7 +206,7 @@ class ToolInvoker:
         """Do as `run` does, on the running event loop; sync tools run on threads, callbacks may be async."""
         calls = calls_of(messages)
         invoker = self._for_run(tools, streaming_callback, enable_streaming_callback_passthrough)
-        turn = Turn(invoker, calls, state)
+        turn = invoker._turn(calls, state)
         order = turn.batches()
         if not turn.one_by_one:
             await invoker._aprepare(turn, range(len(calls)))
@@ -219,25 +218,21 @@ class ToolInvoker:
         await invoker._atell(turn.closing())
         return output(turn.results, state)
 
-    # ------------------------------------------------------------------ parts of a run
     def find(self, call: ToolCall) -> ReadyTool:
         """Return the tool of a call.
 
         Raises:
             ToolNotFoundException: it was not offered; the message names near and known tools.
         """
-        name = call.tool_name
-        ready = self.ready.get(name) if isinstance(name, str) else None
-        if ready is None:
-            raise ToolNotFoundException(f"No tool is called {name!r}. {did_you_mean(str(name), self.ready)}")
-        return ready
+        return tool_of(self.ready, call)
 
     def warm_up(self) -> None:
         """Call `warm_up` of every tool that has one; the first run does it, and only once."""
         if not self._warm:
             self._warm = True
             for tool in self.tools:
-                getattr(tool, "warm_up", _nothing)()
+                if hasattr(tool, "warm_up"):
+                    tool.warm_up()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the invoker as plain JSON data: `{"type": …, "init_parameters": {…}}`.
@@ -249,7 +244,7 @@ class ToolInvoker:
         for name in _HOOKS:
             hook = getattr(self, name)
             settings[name] = dotted_path(hook) if hook is not None else None
-        return {"type": _TYPE, "init_parameters": {"tools": [tool.to_dict() for tool in self.tools], **settings}}
+        return {"type": _TYPE, "init_parameters": {"tools": [tool_to_dict(tool) for tool in self.tools], **settings}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolInvoker:
@@ -263,7 +258,7 @@ class ToolInvoker:
         if data.get("type") != _TYPE:
             raise ConfigError(f"type {data.get('type')!r} is no ToolInvoker; expected {_TYPE!r}.")
         given = dict(data["init_parameters"])
-        given["tools"] = [Tool.from_dict(tool) for tool in given["tools"]]
+        given["tools"] = [tool_from_dict(tool) for tool in given["tools"]]
         for name in _HOOKS:
             given[name] = resolve(given[name]) if given.get(name) is not None else None
         return cls(**given)
@@ -282,6 +277,17 @@ class ToolInvoker:
         if passthrough is not None:
             other.enable_streaming_callback_passthrough = passthrough
         return other
+
+    def _turn(self, calls: list[ToolCall], state: State | None) -> Turn:
+        return Turn(
+            self.ready,
+            calls,
+            state,
+            raises=self.raise_on_failure,
+            ask=self.ask,
+            one_by_one=self.max_workers == 1,
+            max_result_chars=self.max_result_chars,
+        )
 
     def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None) -> Any:
         """Run the function on this thread, or beside it where there is a time limit."""
@@ -319,18 +325,18 @@ class ToolInvoker:
 
     def _prepare(self, turn: Turn, indexes: Iterable[int]) -> None:
         """Check the calls in order, and ask for leave where a tool is dangerous."""
-        for index in turn.check(list(indexes)):
+        for index, question in turn.check(list(indexes)):
             step = turn.steps[index]
             try:
-                step.arguments, step.answer = leave(*turn.question(index))
+                step.arguments, step.answer = leave(*question)
             except ToolError as error:
                 turn.refuse(index, error)
 
     async def _aprepare(self, turn: Turn, indexes: Iterable[int]) -> None:
-        for index in turn.check(list(indexes)):
+        for index, question in turn.check(list(indexes)):
             step = turn.steps[index]
             try:
-                step.arguments, step.answer = await aleave(*turn.question(index))
+                step.arguments, step.answer = await aleave(*question)
             except ToolError as error:
                 turn.refuse(index, error)
 
@@ -390,7 +396,3 @@ class ToolInvoker:
 
     def __repr__(self) -> str:
         return f"ToolInvoker({', '.join(self.ready)})"[:100]
-
-
-def _nothing() -> None:
-    """Stand in for a warm-up that a tool does not have."""

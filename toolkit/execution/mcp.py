@@ -18,13 +18,13 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution._extras import load_extra
 from toolkit.execution.mcp_results import read_result, reason_of
 from toolkit.execution.secrets import Secret, as_secret, hide, hide_all
-from toolkit.tools import Effect, Tool, Toolset
+from toolkit.tools import Effect, Tool
 
 _MAX_PAGES = 100
 _GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
@@ -238,35 +238,7 @@ def _close_all() -> None:
         session.close()
 
 
-class McpToolset(Toolset):
-    """Hold the tools of an MCP server; close it, or use it in a `with` block, when done.
-
-    Attributes:
-        session: the connection.
-    """
-
-    session: McpSession
-
-    def __init__(self, session: McpSession, tools: Iterable[Tool]) -> None:
-        super().__init__(tools)
-        object.__setattr__(self, "session", session)
-
-    def close(self) -> None:
-        """End the connection, and the server where it was started by us."""
-        self.session.close()
-
-    def reopen(self) -> None:
-        """Connect anew after a server hung or died; the tools stay as they are, what the server held is lost."""
-        self.session.reopen()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-
-def mcp_toolset(
+def open_session(
     command: Sequence[str] | str | None = None,
     *,
     url: str | None = None,
@@ -276,8 +248,8 @@ def mcp_toolset(
     cwd: str | None = None,
     headers: Mapping[str, str | Secret] | None = None,
     timeout_s: float = 60.0,
-) -> McpToolset:
-    """Connect to an MCP server and return its tools.
+) -> tuple[McpSession, list[Tool]]:
+    """Connect to an MCP server; return the session, to be closed when done, and its tools.
 
     Args:
         command: program and arguments of a server to start, such as ["python", "server.py"].
@@ -296,7 +268,7 @@ def mcp_toolset(
     words = (command,) if isinstance(command, str) else tuple(command or ())
     session = McpSession(McpTarget(words, url, env, cwd, headers), timeout_s)
     try:
-        return McpToolset(session, [_tool(session, item, prefix) for item in _only(session.listed, allowed_tools)])
+        return session, [_tool(session, item, prefix) for item in _only(session.listed, allowed_tools)]
     except BaseException:
         session.close()
         raise

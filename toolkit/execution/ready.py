@@ -8,14 +8,15 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import ConfigError, ToolArgumentsError
+from toolkit.errors import ConfigError, ToolArgumentsError, ToolNotFoundException, did_you_mean
 from toolkit.execution.arguments import as_object, copied, path_of, problems, refusal, shown, unknown_names
 from toolkit.execution.conversion import safe_str
 from toolkit.execution.state import State
+from toolkit.messages import ToolCall
 from toolkit.tools import Tool, validator_for
 from toolkit.tools.signatures import is_injected, resolved_hints
 
@@ -111,6 +112,19 @@ class ReadyTool:
     def shares_state(self) -> bool:
         """Tell whether the tool touches the state at all."""
         return bool(self.tool.inputs_from_state or self.tool.outputs_to_state or self.state_parameter)
+
+
+def tool_of(ready: Mapping[str, ReadyTool], call: ToolCall) -> ReadyTool:
+    """Return the tool that a call means.
+
+    Raises:
+        ToolNotFoundException: it was not offered; the message names near and known tools.
+    """
+    name = call.tool_name
+    found = ready.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise ToolNotFoundException(f"No tool is called {name!r}. {did_you_mean(str(name), ready)}")
+    return found
 
 
 def make_ready(tool: Tool) -> ReadyTool:

@@ -12,7 +12,6 @@ from typing import Any, get_origin
 
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage
-from toolkit.tools.import_paths import dotted_path, resolve
 
 Merge = Callable[[Any, Any], Any]
 
@@ -90,31 +89,6 @@ class State:
     def _check(self, key: str) -> None:
         if key not in self.schema:
             raise ConfigError(f"State has no key {key!r}. {did_you_mean(key, self.schema)}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return schema and values as plain data; values must be JSON already.
-
-        Raises:
-            ConfigError: a type or handler that has no import path.
-        """
-        schema = {
-            key: {"type": dotted_path(_bare(spec["type"])), "handler": dotted_path(spec["handler"])}
-            for key, spec in self.schema.items()
-            if key != "messages"
-        }
-        messages = [message.to_dict() for message in self._data["messages"]]
-        return {"schema": schema, "data": {**self._data, "messages": messages}}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> State:
-        """Build a state from what `to_dict` gave; imports the handlers it names, so read only files you trust."""
-        schema = {
-            key: {"type": resolve(spec["type"]), "handler": resolve(spec["handler"])}
-            for key, spec in data["schema"].items()
-        }
-        values = dict(data["data"])
-        values["messages"] = [ChatMessage.from_dict(message) for message in values.get("messages", ())]
-        return cls(schema, values)
 
     def __repr__(self) -> str:
         return f"State({', '.join(key for key in self._data if key != 'messages' or self._data[key])})"[:100]

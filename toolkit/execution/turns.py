@@ -7,23 +7,21 @@ Not here: threads and event loops (`toolkit.execution.threads`), single calls (`
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.errors import ToolError, ToolNotFoundException
+from toolkit.execution.approval import Ask
 from toolkit.execution.batches import Access, batches
 from toolkit.execution.chunks import CLOSING_REASON, ResultChunk
 from toolkit.execution.conversion import capped, safe_str
 from toolkit.execution.outputs import write_to_state
-from toolkit.execution.ready import ReadyTool
+from toolkit.execution.ready import ReadyTool, tool_of
 from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
-if TYPE_CHECKING:
-    from toolkit.execution.approval import Ask
-    from toolkit.execution.invoker import ToolInvoker
-
+Question = tuple[Ask, ReadyTool, ToolCall, dict[str, Any]]  # what `leave` and `aleave` take
 _TRACEBACK_CHARS = 8_000
 
 
@@ -55,23 +53,46 @@ class Step:
 
 
 class Turn:
-    """Hold the steps of one turn; the driver runs the jobs and hands the outcomes back."""
+    """Hold the steps of one turn; the driver runs the jobs and hands the outcomes back.
 
-    def __init__(self, invoker: ToolInvoker, calls: Sequence[ToolCall], state: State | None) -> None:
-        self.invoker = invoker
+    Args:
+        ready: the tools by name.
+        calls: what is to be run.
+        state: what the tools share, if anything.
+        raises: whether the first failure ends the turn.
+        ask: what asks for leave of dangerous calls; None lets them run.
+        one_by_one: whether no two calls may run at once.
+        max_result_chars: longest text of a failure.
+    """
+
+    def __init__(
+        self,
+        ready: Mapping[str, ReadyTool],
+        calls: Sequence[ToolCall],
+        state: State | None,
+        *,
+        raises: bool,
+        ask: Ask | None,
+        one_by_one: bool,
+        max_result_chars: int | None,
+    ) -> None:
+        self.ready = ready
         self.state = state
         self.steps = [Step(call) for call in calls]
-        self.one_by_one = invoker.max_workers == 1
+        self.raises = raises
+        self.ask = ask
+        self.one_by_one = one_by_one
+        self.max_result_chars = max_result_chars
 
     def batches(self) -> list[list[int]]:
         """Return the indexes of the calls in the order they run; those of one batch may run at once."""
         found = [list(range(len(self.steps)))]
-        if self.state is not None and any(r.shares_state for r in self.invoker.ready.values()):
+        if self.state is not None and any(r.shares_state for r in self.ready.values()):
             found = batches([self._access(step.call) for step in self.steps])
         return [[index] for batch in found for index in batch] if self.one_by_one else found
 
     def _access(self, call: ToolCall) -> Access:
-        ready = self.invoker.ready.get(call.tool_name)
+        ready = self.ready.get(call.tool_name)
         if ready is None:
             return Access()
         given = call.arguments if isinstance(call.arguments, dict) else {}
@@ -80,8 +101,8 @@ class Turn:
         writes = frozenset(ready.tool.outputs_to_state or ())
         return Access(reads, writes, anything=ready.state_parameter is not None)
 
-    def check(self, indexes: Sequence[int]) -> list[int]:
-        """Find the tools and check the arguments; return the calls that want the user's leave.
+    def check(self, indexes: Sequence[int]) -> list[tuple[int, Question]]:
+        """Find the tools and check the arguments; return index and question where the user is to be asked.
 
         Raises:
             ToolError: in raising mode, the first call that cannot be run; nothing of this lot has run then.
@@ -90,26 +111,18 @@ class Turn:
         for index in indexes:
             step = self.steps[index]
             try:
-                step.ready = self.invoker.find(step.call)
+                step.ready = tool_of(self.ready, step.call)
                 step.arguments = step.ready.checked(step.call.arguments)
             except ToolError as error:
                 self.refuse(index, error)
                 continue
-            if step.ready.tool.effect == "dangerous" and self.invoker.ask is not None:
-                held.append(index)
+            if self.ask is not None and step.ready.tool.effect == "dangerous":
+                held.append((index, (self.ask, step.ready, step.call, step.arguments)))
         return held
-
-    def question(self, index: int) -> tuple[Ask, ReadyTool, ToolCall, dict[str, Any]]:
-        """Return what `leave` takes, for a call that wants the user's leave."""
-        step, ask = self.steps[index], self.invoker.ask
-        assert ask is not None
-        assert step.ready is not None
-        assert step.arguments is not None
-        return ask, step.ready, step.call, step.arguments
 
     def refuse(self, index: int, error: ToolError) -> None:
         """Note that a call will not run; raise in raising mode."""
-        if self.invoker.raise_on_failure:
+        if self.raises:
             raise error
         self.steps[index].error = error
 
@@ -126,7 +139,7 @@ class Turn:
             step.result = ToolCallResult(outcome.text, step.call)
         elif isinstance(error, ToolError):
             step.error = error
-            step.result = failed(step.call, error, self.invoker.max_result_chars)
+            step.result = failed(step.call, error, self.max_result_chars)
         else:
             raise error  # KeyboardInterrupt
         if isinstance(error, ToolNotFoundException):
@@ -137,7 +150,7 @@ class Turn:
         """Raise the first failure of a batch, in raising mode."""
         errors = (self.steps[index].error for index in indexes)
         error = next((e for e in errors if e is not None), None)
-        if error is not None and self.invoker.raise_on_failure:
+        if error is not None and self.raises:
             raise error
 
     def closing(self) -> ResultChunk | None:
@@ -164,7 +177,7 @@ def calls_of(messages: Iterable[Any]) -> list[ToolCall]:
     """Return every call in a conversation, in order, whatever message holds it."""
     if not (isinstance(messages, list) and all(type(message) is ChatMessage for message in messages)):
         messages = as_messages(messages)
-    return [part for message in messages for part in message._content if isinstance(part, ToolCall)]
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCall)]
 
 
 def output(results: list[ToolCallResult], state: State | None) -> dict[str, Any]:

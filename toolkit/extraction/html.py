@@ -1,6 +1,7 @@
 """Show an Extraction as static HTML: the reply with calls, thoughts and rejected candidates coloured, repairs marked.
 
-No script, inline CSS only, readable on a light and a dark page, and every character of the model's text is escaped.
+No script, inline CSS only, readable on a light and a dark page, and every character of the model's text is escaped. An
+Extraction shows itself through this module, so the module does not know its class: it stands here as Any.
 
 Not here: what is shown (`types`).
 """
@@ -9,10 +10,9 @@ from __future__ import annotations
 
 import json
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from toolkit.extraction.types import ExtractedCall, Extraction, Rejected, Span
+Span = tuple[int, int]
 
 _SHOWN, _SHOWN_SPANS = 20_000, 200
 # Half-transparent colours and inherited text colour suit a light and a dark page alike.
@@ -30,7 +30,7 @@ _BOX = (
 )
 
 
-def render(extraction: Extraction) -> str:
+def render(extraction: Any) -> str:
     """Return the view of an extraction as one `<div>`."""
     badge = _mark(extraction.status, _STATUS[extraction.status])
     head = f"<div>{badge} {len(extraction.calls)} call(s), {len(extraction.rejected)} rejected</div>"
@@ -44,13 +44,13 @@ def _mark(text: str, role: str, title: str = "") -> str:
     return f'<span style="background:{_COLOURS[role]};border-radius:3px;padding:0 .2em"{hint}>{escape(text)}</span>'
 
 
-def _role(call: ExtractedCall) -> str:
+def _role(call: Any) -> str:
     if call.unknown_tool:
         return "unknown"
     return "repaired" if call.repairs else "call"
 
 
-def _regions(extraction: Extraction) -> list[tuple[Span, str, str]]:
+def _regions(extraction: Any) -> list[tuple[Span, str, str]]:
     """Return (span, role, hint) of all that is coloured, in order and without overlap."""
     found = [
         (call.span, _role(call), f"{call.tool_name} · {call.syntax} · {', '.join(call.repairs) or call.confidence}")
@@ -66,7 +66,7 @@ def _regions(extraction: Extraction) -> list[tuple[Span, str, str]]:
     return regions
 
 
-def _coloured(extraction: Extraction) -> str:
+def _coloured(extraction: Any) -> str:
     """Return the reply with its regions coloured."""
     source, pos, pieces = extraction.source[:_SHOWN], 0, []
     for (start, end), role, hint in _regions(extraction):
@@ -78,7 +78,7 @@ def _coloured(extraction: Extraction) -> str:
     return "".join(pieces)
 
 
-def _calls(extraction: Extraction) -> str:
+def _calls(extraction: Any) -> str:
     """Return a table of the calls."""
     if not extraction.calls:
         return ""
@@ -87,7 +87,7 @@ def _calls(extraction: Extraction) -> str:
     return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _call_row(call: ExtractedCall) -> str:
+def _call_row(call: Any) -> str:
     arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
     shown = arguments if len(arguments) <= 400 else arguments[:399] + "…"
     notes = [*call.notes]
@@ -98,7 +98,7 @@ def _call_row(call: ExtractedCall) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, repairs, escape("; ".join(notes))]) + "</tr>"
 
 
-def _rejected(extraction: Extraction) -> str:
+def _rejected(extraction: Any) -> str:
     """Return a list of what was turned down."""
     if not extraction.rejected:
         return ""
@@ -106,7 +106,7 @@ def _rejected(extraction: Extraction) -> str:
     return f"<details><summary>rejected</summary><ul>{items}</ul></details>"
 
 
-def _rejection(one: Rejected) -> str:
+def _rejection(one: Any) -> str:
     name = f" {escape(one.name[:80])}" if one.name else ""
     return f"{_mark(one.reason, 'rejected')} {escape(one.syntax)}{name} {escape(one.detail)}"
 

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from toolkit.extraction.types import CallKeys
-from toolkit.tools import Tool, as_tool, as_tools
+from toolkit.tools import as_tool, single_tools
 
 _PREFIX = re.compile(r"^(?:functions?[.:]+|tools?[.:]+|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?::\d+|\(\s*\)|\.call)$")
@@ -162,15 +162,13 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
         return ToolIndex({}, open=True)
     if isinstance(tools, ToolIndex):
         return tools
-    if type(tools) in (Tool, dict, str) or callable(tools):
-        as_tools(tools)  # says what is wrong with one bare tool
-    given = list(tools)
+    given = list(single_tools(tools))
     key = tuple(map(id, given))
     marks = list(map(_mark, given))
     held = _cache.get(key)
     if held is not None and held[1] == marks:
         return held[2]
-    specs = [spec for item in given for spec in _specs(item)]
+    specs = [_spec(item) for item in given]
     index = ToolIndex({spec.name: spec for spec in specs}, endings=name_endings([spec.name for spec in specs]))
     for name in index.tools:
         index.folded.setdefault(fold(name), []).append(name)
@@ -198,13 +196,11 @@ def _inner(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return item if inner is None or not isinstance(inner, Mapping) else inner
 
 
-def _specs(item: Any) -> list[ToolSpec]:
+def _spec(item: Any) -> ToolSpec:
     if isinstance(item, Mapping):
         spec = _inner(item)
         if isinstance(spec.get("name"), str):
             parameters = spec.get("parameters") or spec.get("input_schema") or spec.get("inputSchema")
-            return [ToolSpec(spec["name"], parameters if isinstance(parameters, Mapping) else {})]
-    if not isinstance(item, (Tool, Mapping)) and isinstance(getattr(item, "tools", None), tuple):
-        return [ToolSpec(tool.name, tool.parameters) for tool in item.tools]  # a Toolset
+            return ToolSpec(spec["name"], parameters if isinstance(parameters, Mapping) else {})
     tool = as_tool(item)
-    return [ToolSpec(tool.name, tool.parameters)]
+    return ToolSpec(tool.name, tool.parameters)

@@ -19,16 +19,16 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolkit.agents import drivers
-from toolkit.agents.airgap.chat import history_of, streaming, with_tools
+from toolkit.agents.airgap.chat import streaming, with_tools
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Rounds
 from toolkit.agents.drivers import Send, Worker
-from toolkit.agents.foreign import as_any_tools
 from toolkit.errors import UserError
-from toolkit.messages import ChatMessage, ChatRole
+from toolkit.messages import ChatMessage, ChatRole, as_messages
 from toolkit.models.base import ChatModel, Chunk, Reply
 from toolkit.prompting.protocols import load_protocol
 from toolkit.recipes import Recipe
+from toolkit.tools import as_tools
 from toolkit.traces import Trace
 
 try:
@@ -77,7 +77,7 @@ class AirgapChatOpenAI(ChatOpenAI):
             ConfigError: something in it is no tool, or two share a name.
         """
         self._keep({name: value for name, value in kwargs.items() if value is not None})
-        return self.model_copy(update={"bound_tools": tuple(as_any_tools(tools))})
+        return self.model_copy(update={"bound_tools": tuple(as_tools(tools))})
 
     def bind(self, **kwargs: Any) -> Any:
         """Return a binding of the allowed options; the same object where none is left."""
@@ -145,7 +145,7 @@ class AirgapChatOpenAI(ChatOpenAI):
         server = _Server(self, stop, self._keep(kwargs))
         limits = {"max_rounds": self.max_rounds, "max_result_chars": self.max_result_chars}
         rounds = Rounds(Recipe.of_model(server, self.protocol), server, **limits)  # type: ignore[arg-type]
-        return with_tools(rounds, self.bound_tools), history_of(list(messages), self._warned, _NAME)
+        return with_tools(rounds, self.bound_tools), as_messages(list(messages))
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the allowed options, and warn once about each other one."""

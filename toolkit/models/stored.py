@@ -5,21 +5,36 @@ Not here: the file of replies (`store`), recordings as JSONL (`recordings`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 from toolkit.errors import ReplayMissError, did_you_mean
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
 from toolkit.models.keys import Request, chat_request, complete_request
 
-if TYPE_CHECKING:
-    from toolkit.models.store import Store
+
+class Replies(Protocol):
+    """What a StoredModel reads and writes: the part of `Store` that keeps replies."""
+
+    path: str
+
+    def models(self) -> list[str]:
+        """Return the names of the models with replies there."""
+
+    def find(self, request: Request, fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
+        """Return the reply that this very model gave to a request, or None."""
+
+    def replay(self, request: Request, model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
+        """Return the newest reply of a model of that name, with its fingerprint."""
+
+    def keep(self, request: Request, fingerprint: Mapping[str, Any], reply: Reply, repeat: int, model: str) -> bool:
+        """Keep a reply; tell whether it was kept."""
 
 
 class StoredModel(ChatModel):
     """Answer from a store, and ask the model behind it (if there is one) for what is missing."""
 
-    def __init__(self, store: Store, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
+    def __init__(self, store: Replies, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
         self.store = store
         self.model = model
         self.name = name

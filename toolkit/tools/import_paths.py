@@ -1,7 +1,7 @@
 """Name a function by its import path, and find it again.
 
 Reading a path imports the module it names, which runs that module. Read only files you trust.
-Not here: what is written beside the path (`Tool.to_dict`, `ToolInvoker.to_dict`).
+Not here: what is written beside the path (`ToolInvoker.to_dict`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def dotted_path(function: Callable[..., Any]) -> str:
 
 
 def resolve(path: str) -> Callable[..., Any]:
-    """Import and return what a path names; it must be callable.
+    """Import and return what a path names, such as `package.module:name` or with a dot; it must be callable.
 
     Raises:
         ConfigError: no such path, or something that cannot be called.
     """
-    parts = path.split(".") if isinstance(path, str) else []
+    parts = path.replace(":", ".", 1).split(".") if isinstance(path, str) else []
     for cut in range(len(parts) - 1, 0, -1):
         try:
             found: Any = importlib.import_module(".".join(parts[:cut]))

@@ -1,20 +1,19 @@
 """Show a trace in a notebook: static HTML, one folded step for each event, readable on GitHub in light and dark.
 
 Everything in a trace may come from a model or a tool, so every text is escaped; long ones are cut, and the whole
-view has a size limit. Not here: the trace itself (`toolkit.traces`).
+view has a size limit. A trace shows itself through this module, so the module does not know its class; `Trace` and
+`Event` stand here as Any.
+Not here: the trace itself (`toolkit.traces.trace`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.messages import ChatMessage
 from toolkit.traces.json_text import as_json, writable
-
-if TYPE_CHECKING:
-    from toolkit.traces import Event, Trace
 
 MOST_TEXT = 4_000  # characters of one text
 MOST_HTML = 400_000  # characters of the whole view
@@ -24,7 +23,7 @@ _MARK = "background:rgba(80,160,255,.35);color:inherit"
 _BAD = "color:#d1242f"
 
 
-def render(trace: Trace) -> str:
+def render(trace: Any) -> str:
     """Return the trace as HTML."""
     head = (
         f"<div><b>{escape(trace.agent or 'Trace')}</b> · {escape(trace.stop_reason)} · {trace.seconds:.2f} s · "
@@ -46,10 +45,10 @@ def render(trace: Trace) -> str:
     return writable(f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}</div>")
 
 
-def _steps(trace: Trace) -> list[list[Event]]:
+def _steps(trace: Any) -> list[list[Any]]:
     """Join each call with its reply or result, by number."""
-    steps: list[list[Event]] = []
-    opened: dict[tuple[str, Any], list[Event]] = {}
+    steps: list[list[Any]] = []
+    opened: dict[tuple[str, Any], list[Any]] = {}
     pairs = {"model_reply": "model_call", "tool_result": "tool_call"}
     for event in trace.events:
         key = (pairs.get(event.kind, event.kind), event.data.get("number"))
@@ -62,7 +61,7 @@ def _steps(trace: Trace) -> list[list[Event]]:
     return steps
 
 
-def _step(step: list[Event]) -> str:
+def _step(step: list[Any]) -> str:
     first = step[0]
     data = {key: value for event in step for key, value in event.plain().items()}
     title, body = _VIEWS.get(first.kind, _other)(first, data, done=len(step) > 1)
@@ -71,7 +70,7 @@ def _step(step: list[Event]) -> str:
     return f"<details style='{_BOX}'><summary>{title}{origin} {at}</summary>{body}</details>"
 
 
-def _model(event: Event, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
+def _model(event: Any, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
     reply = data.get("reply") or {}
     title = f"<b>Model</b> {escape(str(data.get('model') or ''))}"
     if done:
@@ -111,7 +110,7 @@ def _reply(reply: Mapping[str, Any], extraction: Any, calls: list[Any]) -> str:
     return body
 
 
-def _tool(event: Event, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
+def _tool(event: Any, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
     call, result = data.get("call") or {}, data.get("result") or {}
     title = f"<b>Tool</b> <code>{_cut(_call(call), 120)}</code>"
     if not done:
@@ -121,7 +120,7 @@ def _tool(event: Event, data: Mapping[str, Any], *, done: bool) -> tuple[str, st
     return title, f"<pre style='{_PRE}'>{_cut(result.get('result'))}</pre>"
 
 
-def _other(event: Event, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
+def _other(event: Any, data: Mapping[str, Any], *, done: bool) -> tuple[str, str]:
     bad = f" style='{_BAD}'" if event.kind in ("error", "refused") else ""
     brief = ", ".join(f"{key}={value}" for key, value in data.items())
     return (

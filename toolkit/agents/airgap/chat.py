@@ -23,17 +23,16 @@ from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Rounds, Steps
 from toolkit.agents.airgap.stream import VisibleText
 from toolkit.agents.drivers import Ask, Send, Worker
-from toolkit.agents.foreign import as_any_tools, as_chat_messages, as_spoken, link_results, warn_of_blocks
 from toolkit.agents.originals.airgap import OriginalAirgapChat
 from toolkit.asking import stream_reader
 from toolkit.errors import ConfigError, check_word
 from toolkit.execution.invoker import ToolInvoker
-from toolkit.messages import ChatMessage
+from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options
 from toolkit.models.registry import as_model
 from toolkit.prompting.protocols import Protocol
 from toolkit.recipes import Recipe
-from toolkit.tools import Tool
+from toolkit.tools import Tool, as_tools
 from toolkit.traces import Event, Trace
 
 Mode = Literal["default", "compat"]
@@ -113,7 +112,7 @@ class AirgapChat:
         """
         self._keep(kwargs)
         bound = copy.copy(self)
-        bound.tools = as_any_tools(tools)
+        bound.tools = as_tools(tools)
         bound._rounds = with_tools(self._rounds, bound.tools)
         return bound
 
@@ -180,8 +179,7 @@ class AirgapChat:
         if stop is not None:
             options["stop"] = stop
         Options.of(options)
-        history = history_of(messages, self._warned, "AirgapChat")
-        return self._rounds.steps(history, trace or Trace("AirgapChat"), options)
+        return self._rounds.steps(as_messages(messages), trace or Trace("AirgapChat"), options)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the allowed options, and warn once about each other one."""
@@ -211,13 +209,6 @@ def with_tools(rounds: Rounds, tools: Iterable[Tool]) -> Rounds:
         else None
     )
     return replace(rounds, tools=shown, registered=registered, invoker=invoker)
-
-
-def history_of(messages: Any, warned: set[str], who: str) -> list[ChatMessage]:
-    """Read a conversation, warning once of each kind of content block that does not reach the model."""
-    spoken = as_spoken(messages)
-    warn_of_blocks(spoken, warned, who)
-    return link_results(as_chat_messages(spoken))
 
 
 def streaming(rounds: Rounds, trace: Trace, send: Send) -> Worker:

@@ -157,8 +157,8 @@ class PIIRedaction(AgentMiddleware):
         return self.roles[role] or (role is ChatRole.TOOL and self.roles[ChatRole.ASSISTANT])
 
     def _clean(self, message: ChatMessage) -> ChatMessage:
-        parts = tuple(map(self._part, message._content))
-        if all(map(is_, parts, message._content)):
+        parts = tuple(map(self._part, message.parts))
+        if all(map(is_, parts, message.parts)):
             return message
         return ChatMessage(message.role, parts, message.name, message.meta)
 

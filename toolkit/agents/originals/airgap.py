@@ -19,9 +19,8 @@ from typing import Any
 from toolkit.agents import drivers
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.drivers import Ask, Worker
-from toolkit.agents.foreign import Spoken, as_chat_messages, as_spoken
 from toolkit.asking import Request
-from toolkit.messages import ChatMessage
+from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
 from toolkit.models.registry import as_model
 from toolkit.tools import Tool
@@ -62,36 +61,36 @@ class OriginalAirgapChat:
 
     def invoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Answer the last user text; the reply carries no calls and no results, as the original's does not."""
-        spoken = as_spoken(messages)
+        history = as_messages(messages)
         kept = {name: value for name, value in kwargs.items() if name in KEPT_OPTIONS}
         options = self._options(stop, kept)
-        return drivers.drive(converse(spoken, self.tools, self.model, options), Worker())
+        return drivers.drive(converse(history, self.tools, self.model, options), Worker())
 
     async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Ask the model directly, without tools or prompt, and with every option that the model knows."""
-        steps = bare(as_spoken(messages), self.model, self._bare(as_spoken(messages), stop, kwargs))
-        return await drivers.adrive(steps, Worker())
+        history = as_messages(messages)
+        return await drivers.adrive(bare(history, self.model, self._bare(history, stop, kwargs)), Worker())
 
     def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
-        spoken = as_spoken(messages)
-        for piece in self._bare(spoken, stop, kwargs).stream(self.model):
-            yield from _chunks(piece, spoken)
+        history = as_messages(messages)
+        for piece in self._bare(history, stop, kwargs).stream(self.model):
+            yield from _chunks(piece, history)
 
     async def astream(
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
     ) -> AsyncIterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
-        spoken = as_spoken(messages)
-        async for piece in self._bare(spoken, stop, kwargs).astream(self.model):
-            for chunk in _chunks(piece, spoken):
+        history = as_messages(messages)
+        async for piece in self._bare(history, stop, kwargs).astream(self.model):
+            for chunk in _chunks(piece, history):
                 yield chunk
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""
-        return first_prompt(as_spoken(messages), self.tools)
+        return first_prompt(as_messages(messages), self.tools)
 
-    def _bare(self, spoken: Sequence[Spoken], stop: Any, kwargs: Mapping[str, Any]) -> Request:
+    def _bare(self, history: Sequence[ChatMessage], stop: Any, kwargs: Mapping[str, Any]) -> Request:
         """Return the request round the prompt: the original cleans only the options of its own requests."""
         taken = {name: value for name, value in kwargs.items() if name in _KNOWN or name == "tools"}
         choice = kwargs.get("tool_choice")
@@ -100,7 +99,7 @@ class OriginalAirgapChat:
             self._warned.add(name)
             warnings.warn(f"AirgapChat drops {name}={kwargs[name]!r}: no model takes it.", UserWarning, stacklevel=3)
         tools, choice = taken.pop("tools", None), taken.pop("tool_choice", None)
-        said = tuple(as_chat_messages(spoken))
+        said = tuple(history)
         return Request(said, tools=tools, options=self._options(stop, taken), tool_choice=choice)
 
     def _options(self, stop: Any, kept: Mapping[str, Any]) -> Options:
@@ -121,17 +120,23 @@ def tool_list(tools: Sequence[Any]) -> str:
     return f"\nAvailable tools:\n{listed}\nTo use a tool, respond with: TOOL_CALL: tool_name {{json_args}}\n"
 
 
-def first_prompt(spoken: Sequence[Spoken], tools: Sequence[Any]) -> list[ChatMessage]:
+def first_prompt(history: Sequence[ChatMessage], tools: Sequence[Any]) -> list[ChatMessage]:
     """Build the one message of the first request: system texts, tools, and the last user text alone.
 
     Without a user text the messages pass unchanged, and no tool is announced.
     """
-    user = next((said.content for said in reversed(spoken) if said.role == "user"), None)
+    user = next((_content(said) for said in reversed(history) if said.is_from("user")), None)
     if not user:
-        return as_chat_messages(spoken)
-    system = "".join(f"{said.content}\n" for said in spoken if said.role == "system" and isinstance(said.content, str))
+        return list(history)
+    systems = [_content(said) for said in history if said.is_from("system")]
+    system = "".join(f"{content}\n" for content in systems if isinstance(content, str))
     prompt = system.strip() + (tool_list(tools) if tools else "")
     return [ChatMessage.from_user(f"{prompt}\n\nUser: {user}")]
+
+
+def _content(message: ChatMessage) -> Any:
+    """Return the content as it was given: the original shows blocks as Python writes them."""
+    return message.meta.get("content", message.text)
 
 
 def second_prompt(first_reply: str, results: Sequence[str]) -> list[ChatMessage]:
@@ -166,10 +171,10 @@ def _run(tool: Any, values: dict[str, Any]) -> Any:
 Steps = Generator[Ask, Reply, AirgapReply]
 
 
-def converse(spoken: Sequence[Spoken], tools: Sequence[Any], model: ChatModel, options: Options) -> Steps:
+def converse(history: Sequence[ChatMessage], tools: Sequence[Any], model: ChatModel, options: Options) -> Steps:
     """Yield the one or two requests, receive their replies, and return what the caller gets."""
     trace = Trace("AirgapChat")
-    reply = yield from _asked(trace, model, Request(tuple(first_prompt(spoken, tools)), options=options))
+    reply = yield from _asked(trace, model, Request(tuple(first_prompt(history, tools)), options=options))
     if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
         second = Request(tuple(second_prompt(reply.text, results)), options=options)
         reply = yield from _asked(trace, model, second)
@@ -177,7 +182,7 @@ def converse(spoken: Sequence[Spoken], tools: Sequence[Any], model: ChatModel, o
     return AirgapReply(trace)
 
 
-def bare(spoken: Sequence[Spoken], model: ChatModel, request: Request) -> Steps:
+def bare(history: Sequence[ChatMessage], model: ChatModel, request: Request) -> Steps:
     """Yield the request of the untouched messages and return its reply: what async callers of the original get."""
     trace = Trace("AirgapChat")
     reply = yield from _asked(trace, model, request)
@@ -198,11 +203,11 @@ def _asked(trace: Trace, model: ChatModel, request: Request) -> Generator[Ask, R
     return reply
 
 
-def _chunks(piece: Chunk, spoken: Sequence[Spoken]) -> Iterator[AirgapChunk]:
+def _chunks(piece: Chunk, history: Sequence[ChatMessage]) -> Iterator[AirgapChunk]:
     """Yield what streaming callers get of a piece of the reply to the untouched messages."""
     if piece.reply is not None:
         trace = Trace("AirgapChat")
-        trace.record("model_call", messages=tuple(as_chat_messages(spoken)), number=0)
+        trace.record("model_call", messages=tuple(history), number=0)
         trace.record("model_reply", reply=piece.reply, number=0)
         trace.finish([ChatMessage.from_assistant(piece.reply.text)], "done")
         yield AirgapChunk(reply=AirgapReply(trace))

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolkit.agents.foreign import as_any_tool
 from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.extraction.lenient_json import read_json
 from toolkit.messages import ToolCall
 from toolkit.prompting import templates
-from toolkit.tools import Tool, schemas
+from toolkit.tools import Tool, as_tool, schemas, single_tools
 
 MISSING: Any = object()  # the reply had no action_input at all
 NONE_NEEDED = "none"
@@ -152,7 +151,7 @@ def decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def as_actions(values: Iterable[Any]) -> dict[str, AnyAction]:
-    """Read a list of actions: Actions, Tools, typed functions, LangChain tools; return them by name.
+    """Read a list of Actions and of whatever `as_tools` reads; return them by name.
 
     Raises:
         ConfigError: something in it is none of these, two share a name, or one is called "none".
@@ -160,8 +159,8 @@ def as_actions(values: Iterable[Any]) -> dict[str, AnyAction]:
     if isinstance(values, (str, Mapping, Action, Tool)) or not isinstance(values, Iterable):
         raise ConfigError(f"Expected a list of actions, got {values!r}. Put it in brackets.")
     actions: dict[str, AnyAction] = {}
-    for value in values:
-        action = value if isinstance(value, Action) else ToolAction(as_any_tool(value))
+    for value in single_tools(values):
+        action = value if isinstance(value, Action) else ToolAction(as_tool(value))
         if action.name in actions or action.name == NONE_NEEDED:
             raise ConfigError(f"An action cannot be called {action.name!r}: the name is taken. Rename it.")
         actions[action.name] = action
