@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from toolkit.errors import ConfigError
 from toolkit.extraction import extract
-from toolkit.extraction.syntaxes import Syntax, load
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, Toolset
 
@@ -241,14 +239,6 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
     (call,) = extract(f'{{"name": "beep", "arguments": {{"note": "{HALF}\\ude00",}}}}', [{"name": "beep"}]).calls
     assert call.arguments == {"note": "\U0001f600"}
     assert call.repairs == ("trailing_comma",)
-
-
-@pytest.mark.parametrize("syntax", load().values(), ids=lambda syntax: syntax.name)
-def test_an_opener_has_no_alternatives_beside_its_first_character(syntax: Syntax) -> None:
-    depth = 0
-    for piece in re.findall(r"\\.|\[(?:\\.|[^\]])*\]|[()|]", syntax.opener):
-        depth += {"(": 1, ")": -1}.get(piece, 0)
-        assert piece != "|" or depth > 0, "put the alternatives in a group: the first character is split off"
 
 
 def test_native_calls_come_first_and_alone() -> None:

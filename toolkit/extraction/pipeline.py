@@ -19,7 +19,7 @@ from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected, Status
-from toolkit.extraction.walk import Taken, Walk
+from toolkit.extraction.walk import Candidate, Walk
 from toolkit.messages import ToolCall
 
 CallsInThought = Literal["never", "if_only"]
@@ -77,7 +77,7 @@ def new_source(text: str, index: ToolIndex, finish_reason: str | None) -> Source
 
 def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_thought: str = "never") -> Extraction:
     """Make an Extraction of a walk that is at its end."""
-    taken, rejected = list(walk.taken), list(walk.rejected)
+    taken, rejected = list(walk.candidates), list(walk.rejected)
     if calls_in_thought == "if_only" and not taken and walk.thought_last:
         taken = walk.thought_last
         rejected = [one for one in rejected if one.reason != "in_thinking"]
@@ -104,7 +104,7 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     return Extraction(tuple(calls), tuple(rejected), said, thoughts, _status(calls, rejected), source.text)
 
 
-def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+def _drop_mentions(taken: list[Candidate], rejected: list[Rejected]) -> list[Candidate]:
     """Prefer calls that stand by themselves to calls inside sentences."""
     if len({one.in_sentence for one in taken}) < 2:
         return taken
@@ -116,11 +116,11 @@ def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return [one for one in taken if not one.in_sentence]
 
 
-def _drop_listed(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+def _drop_listed(taken: list[Candidate], rejected: list[Rejected]) -> list[Candidate]:
     """Turn down `now()` in a reply that lists signatures: it is one of them."""
     if not any(one.reason == "signature" for one in rejected):
         return taken
-    kept = [one for one in taken if one.explicit or one.call.arguments or one.call.syntax != "llama_pythonic"]
+    kept = [one for one in taken if one.explicit or one.call.arguments or not one.bare]
     rejected += [
         Rejected(one.call.span, one.call.syntax, "signature", "It stands among signatures.", one.call.tool_name)
         for one in taken
@@ -129,7 +129,7 @@ def _drop_listed(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return kept
 
 
-def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> list[Taken]:
+def _drop_cut(taken: list[Candidate], rejected: list[Rejected], source: Source) -> list[Candidate]:
     """Turn down a last call whose closer is missing where the text ends, if the reply was cut for certain.
 
     That is so if the server says it, or if the call lacks what it needs: a declared name, a required argument.
@@ -145,9 +145,9 @@ def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> l
     return taken[:-1]
 
 
-def _once(taken: list[Taken], rejected: list[Rejected], text: str) -> list[Taken]:
+def _once(taken: list[Candidate], rejected: list[Rejected], text: str) -> list[Candidate]:
     """Keep one of the same call in two formats or told again in prose; other repeats are meant."""
-    kept: list[Taken] = []
+    kept: list[Candidate] = []
     wishes = Wishes()
     for one in taken:
         if not wishes.again(one, text):
@@ -162,10 +162,10 @@ class Wishes:
     """Remember the calls of a reply, to tell a call that is meant twice from one that is only told again."""
 
     def __init__(self) -> None:
-        self.first: dict[tuple[str, str], Taken] = {}
+        self.first: dict[tuple[str, str], Candidate] = {}
         self.end = 0
 
-    def again(self, one: Taken, text: str) -> bool:
+    def again(self, one: Candidate, text: str) -> bool:
         """Tell whether a call repeats an earlier one in another format, or without a marker behind some prose."""
         key = (one.call.tool_name, json.dumps(one.call.arguments, sort_keys=True))
         twin = self.first.setdefault(key, one)

@@ -114,6 +114,10 @@ class ToolIndex:
         """Tell whether `written` means a declared tool."""
         return written in self.tools or self.resolve(written).tool is not None
 
+    def may_be(self, written: str) -> bool:
+        """Tell whether `written` means a declared tool, or any name may be one."""
+        return self.open or self.declared(written)
+
 
 def name_endings(names: list[str]) -> re.Pattern[str] | None:
     """Return the pattern of an opening bracket behind what may be one of these names; None if there are none.

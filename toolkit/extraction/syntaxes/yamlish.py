@@ -1,14 +1,10 @@
-r"""Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls.
-
->>> from toolkit.extraction import extract
->>> extract("tool: f\narguments:\n  a: 1\n  b: x y", tools=[{"name": "f"}]).calls[0].arguments
-{'a': 1, 'b': 'x y'}
-"""
+"""Read `tool: NAME` and `arguments:` with indented `key: value` lines."""
 
 import re
 from typing import Any
 
-from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.bodies import FENCE_END
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, spread
 from toolkit.extraction.lenient_json import mend, read_strict
 from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.syntaxes import syntax
@@ -20,6 +16,7 @@ _NAME_LINE = re.compile(
     re.IGNORECASE,
 )
 _ARGUMENTS_LINE = re.compile(rf"[ \t]*(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*:[ \t]*", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*(?:---\s*)?")
 _PAIR = re.compile(
     r"(?P<indent>[ \t]*)[\"']?(?P<key>[^\W\d][\w.\-]*)[\"']?[ \t]*:"
     r"(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
@@ -30,13 +27,13 @@ _COMMENT = re.compile(r"\s+#[^\"'\n]*$")
 
 
 @syntax(
-    "yamlish",
-    opener=r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
+    "yamlish", "tool: f\narguments:\n  a: 1\n",
+    r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
     r"[ \t]*:[ \t]*(?=[\w`\"'])",
     starts="tool Tool name Name function Function action Action",
-)
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one call that begins at the start of a line."""
+)  # fmt: skip
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls."""
     at = found.start() + (1 if found[0].startswith("\n") else 0)
     return read_yaml(source, at, at)
 
@@ -46,7 +43,7 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
     drafts: list[Draft] = []
     end = at
     while True:
-        pos = re.compile(r"\s*(?:---\s*)?").match(source.text, end, source.limit)
+        pos = _BETWEEN.match(source.text, end, source.limit)
         draft = _one(source, pos.end() if pos else end)
         if draft is None:
             break
@@ -57,20 +54,19 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
     if not drafts:
         return None
     if fenced:
-        closing = re.compile(r"\s*(?:```|~~~)").match(source.text, end, source.limit)
+        closing = FENCE_END.match(source.text, end, source.limit)
         if closing is None and source.skip(end) < source.limit:
             return None
-        end = closing.end() if closing else end
-    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
-    return Reading(end, tuple(drafts), explicit=False)
+        if closing is not None:
+            end, drafts[-1] = closing.end(), drafts[-1]._replace(closed=True)
+    return Reading(end, spread(drafts, start, end), explicit=False)
 
 
 def _one(source: Source, pos: int) -> Draft | Rejected | None:
     """Read one call; its name must be declared and its second line must announce arguments."""
     text, limit = source.text, source.limit
     head = _NAME_LINE.match(text, pos, limit)
-    if head is None or not (source.tools.open or source.tools.declared(head[1])):
+    if head is None or not source.tools.may_be(head[1]):
         return None
     announced = _ARGUMENTS_LINE.match(text, head.end(), limit)
     if announced is None:
@@ -87,7 +83,7 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     values, end = _block(text, source.skip_line(announced.end()), limit)
     if _HALF_LINE.fullmatch(text, end, limit) or (end >= limit and values and _cut([*values.values()][-1])):
         return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
-    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=text[end:limit].strip() != "")
+    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=False)  # a block has no closer
 
 
 def _cut(value: Any) -> bool:
