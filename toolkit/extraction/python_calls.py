@@ -78,6 +78,7 @@ class CallReader(ValueReader):
     """Read calls and Python literals at a moving position."""
 
     closers = "}])"
+    template = None  # `{x}` is an expression
     named = True  # whether the present argument has a name
     literals = True  # whether every value so far was a literal
 

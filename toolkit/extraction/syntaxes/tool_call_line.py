@@ -18,7 +18,6 @@ _NAME = re.compile(r"[ \t]*(?:\r?\n[ \t]*)?[`*\"']{0,3}(\w[\w.\-:/\\]*)[`*\"']{0
 _ARGUMENTS = re.compile(
     r"\s*(?:(?:with\s+)?(?:arguments?|args|parameters|input)\s*[:=]\s*)?(?:```\w*\s*|`)?(?=\{|&quot;)", re.IGNORECASE
 )
-_TEMPLATE = re.compile(r"\{{1,2}\s*[A-Za-z_][\w .\-]*\s*\}{1,2}")  # the prompt's own `{json arguments}`
 _TICKS = re.compile(r"\s*```|`")
 _LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
 
@@ -46,8 +45,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         return _bare(source, start, name)
     read = read_arguments(source, opened.end())
     if read.problem is not None:
-        template = is_example_name(name[1]) or _TEMPLATE.match(text, opened.end(), source.limit)
-        return _problem("placeholder" if template else read.problem, start, source)
+        return _problem("placeholder" if is_example_name(name[1]) else read.problem, start, source)
     ticks = _TICKS.match(text, read.end, source.limit)
     end = ticks.end() if ticks else read.end
     doubtful = "example" if shown(text, start) else None  # "Your log shows:", and such a line below
