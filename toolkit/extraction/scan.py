@@ -34,6 +34,7 @@ class Triggers:
         later: key -> the syntaxes with the same first character that are tried after it, each with its pattern and
             its pattern for the start of a line.
         by_name: the syntax that is searched for by the names of the tools.
+        labels: what calls may be labelled; None for anything.
     """
 
     searches: tuple[tuple[str, re.Pattern[str]], ...]
@@ -41,6 +42,7 @@ class Triggers:
     syntaxes: dict[str, Syntax]
     later: dict[str, list[tuple[Syntax, re.Pattern[str], re.Pattern[str]]]]
     by_name: Syntax | None
+    labels: frozenset[str] | None
 
     def opened(self, found: re.Match[str]) -> Syntax:
         """Return the syntax that a match opens; a match without a group is a tool's name before a bracket."""
@@ -74,7 +76,8 @@ def triggers(names: frozenset[str] | None) -> Triggers:
         for place, (key, _) in enumerate(group)
     }
     by_name = next((one for one in chosen if one.by_name), None)
-    return Triggers(searches, at_start, dict(keyed), later, by_name)
+    labels = names and names.union(*(one.labels for one in chosen if one.name in names))
+    return Triggers(searches, at_start, dict(keyed), later, by_name, labels)
 
 
 def _alone(one: Syntax) -> tuple[Syntax, re.Pattern[str], re.Pattern[str]]:

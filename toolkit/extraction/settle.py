@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.extraction.coerce import Coercion
 from toolkit.extraction.drafts import NOTHING, Draft, Source
 from toolkit.extraction.lenient_json import read_json
-from toolkit.extraction.negatives import is_example_name, is_no_tool, is_template, is_schema
+from toolkit.extraction.negatives import is_example_name, is_no_tool, is_schema, is_template
 from toolkit.extraction.resolve import NAME, ToolSpec, clean
 from toolkit.extraction.types import Confidence, ExtractedCall, Rejected
 

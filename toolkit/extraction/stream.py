@@ -97,9 +97,7 @@ class StreamExtractor:
             if ">" not in chunk or self._early_looks <= 0:
                 return []
             self._early_looks -= 1  # a closing tag may be in it, and a look ahead of time is worth its price
-        source = new_source(self.text, self.tools, None)
-        self._walk.source = source
-        self._walk.heads = []
+        self._walk.renew(new_source(self.text, self.tools, None))
         while not self._walk.stopped and self._advance():
             pass
         open_length = self._length - self._walk.pos
@@ -113,8 +111,7 @@ class StreamExtractor:
             self.text, self.tools, self.protocol,
             finish_reason=finish_reason, native_calls=native_calls, calls_in_thought=self.calls_in_thought,
         )  # fmt: skip
-        self._walk.source = new_source(self.text, self.tools, finish_reason)
-        self._walk.heads = []
+        self._walk.renew(new_source(self.text, self.tools, finish_reason))
         if not self._walk.stopped:
             self._walk.run()
         texts = [event for event in self._events() if event.kind != "call"]

@@ -59,12 +59,12 @@ class Walk:
     """
 
     def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0, start: int = 0) -> None:
-        self.source, self.names, self.depth = source, names, depth
+        self.names, self.depth = names, depth
         self.triggers = triggers(names)
         self.searches = self.triggers.searches
         if self.triggers.by_name is not None and source.tools.endings is not None:
             self.searches = (*self.searches, ("(", source.tools.endings))
-        self.heads: list[re.Match[str] | None] = []  # the next match of each search; empty if the text is new
+        self.renew(source)
         self.pos = self.floor = start
         self.candidates: list[Candidate] = []
         self.rejected: list[Rejected] = []
@@ -73,6 +73,12 @@ class Walk:
         self.thought_last: list[Candidate] = []
         self.taken_back = 0
         self.stopped = False
+
+    def renew(self, source: Source) -> None:
+        """Go on over another text that begins as the one before."""
+        self.source = source
+        self.heads: list[re.Match[str] | None] = [None] * len(self.searches)  # the next match of each search
+        self.starts = [-1] * len(self.searches)  # where it begins; behind the text if there is none
 
     def run(self) -> Walk:
         """Walk to the end."""
@@ -125,30 +131,24 @@ class Walk:
         Each search goes on only once its last match was passed, so that all of them together stay one pass each.
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
-        heads = self.heads
-        if not heads:
-            for first, pattern in self.searches:  # `str.find` finds the first character faster than any pattern
-                at = text.find(first, pos, limit)
-                heads.append(pattern.search(text, at, limit) if at >= 0 else None)
-        found, start = None, limit + 1
-        for number, head in enumerate(heads):
-            if head is None:
-                continue
-            at = head.start()
-            if at < pos:
+        starts, heads = self.starts, self.heads
+        nearest, found = limit + 1, None
+        for number, start in enumerate(starts):
+            if start < pos:
                 first, pattern = self.searches[number]
-                at = text.find(first, pos, limit)
-                head = heads[number] = pattern.search(text, at, limit) if at >= 0 else None  # noqa: PLW2901
-                if head is None:
-                    continue
-                at = head.start()
-            if at < start:
-                found, start = head, at
+                at = text.find(first, pos, limit)  # it finds the first character faster than any pattern
+                head = heads[number] = pattern.search(text, at, limit) if at >= 0 else None
+                start = starts[number] = limit + 1 if head is None else head.start()  # noqa: PLW2901
+            if start < nearest:
+                nearest, found = start, heads[number]
         return found
 
     def take(self, syntax: Syntax, reading: Reading, start: int) -> None:
         """Take what a syntax read, and go on behind it."""
-        begin = min([start, *(one.span[0] for one in reading.drafts), *(one.span[0] for one in reading.rejected)])
+        begin = start
+        for parts in (reading.drafts, reading.rejected):
+            if parts:
+                begin = min(begin, parts[0].span[0])
         if begin < self.pos:  # the name stood before the trigger
             self.cut_back(self.pos - begin)
         self.text.append(self.source.text[self.pos : begin])
@@ -188,7 +188,7 @@ class Walk:
                 refused.append(outcome)
             elif where is not None and where.veto is not None:
                 refused.append(_turned_down(outcome, where.veto, "Its place shows no call."))
-            elif not self.allowed(outcome.syntax):
+            elif self.triggers.labels is not None and outcome.syntax not in self.triggers.labels:
                 refused.append(_turned_down(outcome, "other_syntax"))
             else:
                 self.candidates.append(Candidate(outcome, reading.explicit, in_sentence, draft.closed, syntax.by_name))
@@ -200,14 +200,6 @@ class Walk:
         failed = reading.rejected if not reading.drafts else refused if len(refused) == len(reading.drafts) else ()
         if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
-
-    def allowed(self, label: str) -> bool:
-        """Tell whether the protocol allows this syntax."""
-        return (
-            self.names is None
-            or label in self.names
-            or any(label in one.labels for one in self.triggers.syntaxes.values() if one.name in self.names)
-        )
 
     def thought(self, start: int, end: int, behind: int) -> None:
         """Take a thought; drafts in it are no calls, but one without an end may end in the call that is meant."""

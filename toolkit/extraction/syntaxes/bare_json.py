@@ -64,7 +64,7 @@ def read_open(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
     if read.problem is not None or not read.closed:
         source.fuel.spend(read.end - at + 64)
         return None
-    return _taken(source, at, read, "bare_json", explicit=False)
+    return _calls(source, at, read, "bare_json", explicit=False)
 
 
 def _read(source: Source, start: int, label: str, explicit: bool = False) -> Reading | None:
@@ -77,7 +77,7 @@ def _read(source: Source, start: int, label: str, explicit: bool = False) -> Rea
         source.fuel.spend(read.end - start + 64)
         if read.problem is not None:
             return _failed(source, start, read, label, explicit)
-    return _taken(source, start, read, label, explicit)
+    return _calls(source, start, read, label, explicit)
 
 
 def _worth_mending(source: Source, start: int) -> bool:
@@ -91,7 +91,7 @@ def _worth_mending(source: Source, start: int) -> bool:
     return key is not None and source.tools.declared(key[1])
 
 
-def _taken(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
+def _calls(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
     """Take the calls of a value; data is stepped over as text."""
     end = read.end
     found = drafts_in(read.value, source.tools, (start, end), label, explicit=explicit, repairs=read.repairs)

@@ -10,10 +10,12 @@ Not here: what becomes of calls in a thought (`toolkit.extraction.walk`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
-from toolkit.extraction.drafts import Reading, Source, Syntax
-from toolkit.extraction.syntaxes import register, syntax
+from toolkit.extraction.drafts import Kind, Read, Reading, Source, Syntax
+from toolkit.extraction.syntaxes import syntax
 
 _WORDS = (
     "think|thinking|thought|thoughts|reasoning|reason|scratch_?pad|seed:think|inner_monologue|analysis|reflection"
@@ -36,25 +38,39 @@ _THOUGHTS = [
     ),
 ]  # fmt: skip
 _ECHOES = "tool_responses?|tool_results?|function_response|function_results|tool_description|tool_output|observation"
-_BLANK_LINE = re.compile(r"\n\s*\n")
+_NOISE = (  # behind "<"
+    r"\|(?:open|close)\|>(?:response|tools|message)<\|sep\|>"
+    r"|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN"
+    r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end"
+    r"|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
+    r"|\|(?:im_start|start_header_id)\|>\s*assistant\s*(?:<\|end_header_id\|>)?"
+    r"|/?s>|end_of_turn>|start_of_turn>model|bot_end>|end_code>"
+    r"|｜(?:end▁of▁sentence|Assistant|tool▁calls▁end|tool▁call▁end)｜>"
+    r"|/(?:tool_calls?|function_calls|function|response)>|/?answer>"
+)
+_TURN = (  # behind "<"
+    r"\|(?:im_start|start_header_id)\|>\s*(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
+    r"|start_of_turn>user|｜User｜>"
+)
 _DRESS = r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"
 _COLON = r"(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:"
-_REACT_LABEL = re.compile(
-    rf"{_DRESS}(?:Action|Observation|Thought|Final Answer){_COLON}|<tool_call>|\[TOOL_CALLS\]|\n\s*\n"
-)
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_LABEL = re.compile(rf"{_DRESS}(?:Action|Observation|Thought|Final Answer){_COLON}|<tool_call>|\[TOOL_CALLS\]|\n\s*\n")
 _MARKED = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:")
 _AFTER_THOUGHT = re.compile(rf"{_DRESS}(?:Action|Final Answer){_COLON}")
+
+
+def mark(kind: Kind, example: str, opener: str, **more: Any) -> Callable[[Read], Read]:
+    """Register the function below as the reader of a mark."""
+    return syntax(kind, example, opener, kind=kind, **more)
 
 
 def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a thought between two marks; the walk looks into it."""
     depth, closing = 1, None
-    for mark in _pair(syntax.opener, syntax.closer).finditer(source.text, found.end(), source.limit):
-        if mark.lastgroup:
-            depth -= 1
-            closing = mark
-        else:
-            depth += 1
+    for either in _pair(syntax.opener, syntax.closer).finditer(source.text, found.end(), source.limit):
+        depth += -1 if either.lastgroup else 1
+        closing = either if either.lastgroup else closing
         if depth == 0:
             break
     if closing is None:
@@ -68,27 +84,27 @@ def _pair(opener: str, closer: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(rf"{opener}|(?P<closer>{closer.pattern})")
 
 
+@mark("noise", "<|im_end|>", f"<(?:{_NOISE})")
 def read_mark(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a mark that stands for itself: a leaked token, or the end of a thought that was opened in the prompt."""
     return Reading(found.end())
 
 
 for example, opener, closer, ends in _THOUGHTS:
-    starts = "Here" if opener.startswith(r"\n") else ""
-    register("thought", read_thought, example, opener, kind="thought", closer=closer, starts=starts)
+    mark("thought", example, opener, closer=closer, starts="Here" if opener.startswith(r"\n") else "")(read_thought)
     if ends:
-        register("thought_end", read_mark, example[example.index("hm") :], closer, kind="thought_end")
+        mark("thought_end", example[example.index("hm") :], closer)(read_mark)
 
 
-@syntax("echo", "<tool_response>1</tool_response>", rf"<(?:{_ECHOES})(?:\s[^>\n]*)?>", kind="echo")
-@syntax("echo", "[TOOL_RESULTS]1[/TOOL_RESULTS]", r"\[(?:TOOL_RESULTS|AVAILABLE_TOOLS)\]", kind="echo")
+@mark("echo", "<tool_response>1</tool_response>", rf"<(?:{_ECHOES})(?:\s[^>\n]*)?>")
+@mark("echo", "[TOOL_RESULTS]1[/TOOL_RESULTS]", r"\[(?:TOOL_RESULTS|AVAILABLE_TOOLS)\]")
 def read_echo(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Skip a result, or the description of a tool, with what is in it."""
-    name = re.split(r"[^\w]", found[0][1:], maxsplit=1)[0]
-    closing = source.find(_closer(found[0][0], name), found.end())
+    bracket, name = found[0][0], re.split(r"\W", found[0][1:], maxsplit=1)[0]
+    closing = source.find(_closer(bracket, name), found.end())
     if closing is not None:
         return Reading(closing.end())
-    if found[0][0] == "[":
+    if bracket == "[":
         return Reading(source.skip_line(found.end()))
     blank = source.find(_BLANK_LINE, found.end())
     return Reading(blank.start() if blank else source.limit)
@@ -99,69 +115,44 @@ def _closer(bracket: str, name: str) -> re.Pattern[str]:
     return re.compile(rf"\[/{name}\]" if bracket == "[" else f"</{name}>")
 
 
-@syntax(
-    "echo", "Observation: 1\n\n",
-    rf"\n[ \t]*[*_]{{0,2}}(?:Observation|Tool (?:result|output|response)|Function result){_COLON}",
-    kind="echo", starts="Observation Tool Function",
-)  # fmt: skip
+_RESULT = rf"\n[ \t]*[*_]{{0,2}}(?:Observation|Tool (?:result|output|response)|Function result){_COLON}"
+
+
+@mark("echo", "Observation: 1\n\n", _RESULT, starts="Observation Tool Function")
 def read_observation(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Skip an observation up to the next label or blank line; its text stays."""
-    label = _REACT_LABEL.search(source.text, found.end(), source.limit)
+    label = _LABEL.search(source.text, found.end(), source.limit)
     end = label.start() if label else source.limit
     return Reading(end, text=source.text[found.start() : end])
 
 
-@syntax(
+@mark("thought", "Thought: hm\nFinal Answer:", rf"{_DRESS}Thought{_COLON}[*_]{{0,2}}", starts="Thought")
+def read_react_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read a ReAct thought, if an action or an answer follows it."""
+    label, marked = source.find(_AFTER_THOUGHT, found.end()), source.find(_MARKED, found.end())
+    if label is None or (marked is not None and marked.start() < label.start()):
+        return None
+    return Reading(label.start(), thinking=source.text[found.end() : label.start()])
+
+
+@mark(
     "end", "Final Answer: 1", rf"{_DRESS}(?:Final Answer|FINAL ANSWER)[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
-    kind="end", starts="Final FINAL",
+    starts="Final FINAL",
 )  # fmt: skip
 def read_final(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Take the rest as the answer to the user."""
     return Reading(source.limit, text=source.text[found.end() : source.limit])
 
 
-@syntax(
-    "thought",
-    "Thought: hm\nFinal Answer:",
-    rf"{_DRESS}Thought{_COLON}[*_]{{0,2}}",
-    kind="thought",
-    starts="Thought",
-)
-def read_react_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
-    """Read a ReAct thought, if an action or an answer follows it."""
-    label = source.find(_AFTER_THOUGHT, found.end())
-    if label is None:
-        return None
-    marked = source.find(_MARKED, found.end())
-    if marked is not None and marked.start() < label.start():
-        return None
-    return Reading(label.start(), thinking=source.text[found.end() : label.start()])
-
-
-register(
-    "noise",
-    read_mark,
-    "<|im_end|>",
-    r"<(?:\|(?:open|close)\|>(?:response|tools|message|think)<\|sep\|>|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
-    r"|\|(?:im_start|start_header_id)\|>\s*assistant\s*(?:<\|end_header_id\|>)?|/?s>|end_of_turn>|start_of_turn>model|bot_end>|end_code>|｜(?:end▁of▁sentence|Assistant|tool▁calls▁end|tool▁call▁end)｜>|/tool_call>|/function_calls>|/function>|/answer>|answer>|/response>|/tool_calls>)",
-    kind="noise",
-)
-
-
-@syntax(
-    "end", "<|im_start|>user\n",
-    r"<(?:\|(?:im_start|start_header_id)\|>\s*(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
-    r"|start_of_turn>user|｜User｜>)",
-    kind="end",
-)  # fmt: skip
+@mark("end", "<|im_start|>user\n", f"<(?:{_TURN})")
 def read_turn(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """End the reply where the model goes on with somebody else's turn."""
     return Reading(source.limit)
 
 
-@syntax(
+@mark(
     "end", "User: hm", r"\n(?:###[ \t]*)?(?:User|Human|USER|HUMAN|Instruction)[ \t]*:",
-    kind="end", starts="User Human USER HUMAN Instruction",
+    starts="User Human USER HUMAN Instruction",
 )  # fmt: skip
 def read_turn_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read no calls where a transcript goes on with the user's turn; its text stays."""

@@ -1,11 +1,12 @@
 """Read `tool: NAME` and `arguments:` with indented `key: value` lines."""
 
 import re
+from textwrap import dedent
 from typing import Any
 
 from toolkit.extraction.bodies import FENCE_END
 from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, spread
-from toolkit.extraction.lenient_json import mend, read_strict
+from toolkit.extraction.lenient_json import mend, read_json, read_strict
 from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -72,7 +73,7 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     if announced is None:
         return None
     if text.startswith("{", announced.end()):
-        read = read_strict(text, announced.end(), limit) or mend(text, announced.end(), limit)
+        read = read_json(text, announced.end(), limit)
         if read.problem == "truncated":
             return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
         if read.problem is not None:
@@ -106,30 +107,32 @@ def _block(text: str, pos: int, limit: int) -> tuple[dict[str, Any], int]:
         if written in ("|", ">", "|-", ">-"):
             values[pair["key"]], pos = _lines(text, pos, limit, depth)
         elif written:
-            values[pair["key"]] = str(_scalar(written))
+            values[pair["key"]] = _text(written)
         else:
             values[pair["key"]], pos = _nested(text, pos, limit, depth)
         end = pos
-    return values, len(text[:end].rstrip("\n")) if end > 0 and text[end - 1 : end] == "\n" else end
+    while end > 0 and text[end - 1] == "\n":
+        end -= 1
+    return values, end
 
 
 def _nested(text: str, pos: int, limit: int, depth: int) -> tuple[Any, int]:
     """Read what stands below a key: list items or deeper pairs."""
     items: list[Any] = []
     while (item := _ITEM.match(text, pos, limit)) is not None:
-        items.append(_plain(_scalar(item["value"].strip())))
+        items.append(_typed(item["value"].strip()))
         pos = item.end()
     if items:
         return items, pos
     inner: dict[str, Any] = {}
     while (pair := _PAIR.match(text, pos, limit)) is not None and len(pair["indent"]) > depth:
-        inner[pair["key"]] = _plain(_scalar((pair["value"] or "").strip()))
+        inner[pair["key"]] = _typed((pair["value"] or "").strip())
         pos = pair.end()
     return (inner, pos) if inner else ("", pos)
 
 
 def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
-    """Read a block of text below `key: |`."""
+    """Read a block of text below `key: |`, whose own indent goes and whose further indents stay."""
     lines = []
     while pos < limit:
         stop = text.find("\n", pos, limit)
@@ -137,28 +140,21 @@ def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
         line = text[pos:stop]
         if line.strip() and len(line) - len(line.lstrip()) <= depth:
             break
-        lines.append(line.strip())
+        lines.append(line.rstrip())
         pos = min(stop + 1, limit)
-    return "\n".join(lines).strip("\n"), pos
+    return dedent("\n".join(lines)).strip("\n"), pos
 
 
-def _scalar(written: str) -> str:
-    """Return a value as plain text, or what its quotes or brackets hold."""
-    if written[:1] in "\"'" and written[-1:] == written[:1] and len(written) > 1:
-        read = mend(written, 0, len(written))
-        return _Quoted(read.value) if read.problem is None and isinstance(read.value, str) else written
-    return _COMMENT.sub("", written)
+def _text(written: str) -> str:
+    """Return a value as plain text: what its quotes hold, or all but a comment behind it."""
+    if written[:1] not in ("'", '"'):
+        return _COMMENT.sub("", written)
+    read = mend(written, 0, len(written)) if len(written) > 1 and written[-1] == written[0] else None
+    return read.value if read is not None and isinstance(read.value, str) else written
 
 
-def _plain(value: str) -> Any:
+def _typed(written: str) -> Any:
     """Return a member of a list or map with its own type, since no schema reaches it as text."""
-    if isinstance(value, _Quoted):
-        return str(value)
-    read = read_strict(value, 0, len(value))
-    return read.value if read is not None and not value[read.end :].strip() else value
-
-
-class _Quoted(str):
-    """Mark text that had quotes, and therefore is text."""
-
-    __slots__ = ()
+    text = _text(written)
+    read = None if written[:1] in ("'", '"') else read_strict(text, 0, len(text))
+    return read.value if read is not None and not text[read.end :].strip() else text
