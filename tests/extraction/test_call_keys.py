@@ -59,7 +59,7 @@ def test_a_stated_key_without_a_name_is_no_call(name):
 def test_the_stated_form_alone_may_stand_in_a_sentence():
     text = 'Okay {"action": "f", "action_input": {"a": 7}}'
     found = extract(text, TOOLS, stated(aliases=()))
-    assert [(one.tool_name, one.notes) for one in found.calls] == [("f", ("in_sentence",))]
+    assert [(one.tool_name, one.notes) for one in found.calls] == [("f", ())]
     assert calls(text, stated()) == calls(text) == []
     assert calls(f"For example:\n{text}", stated(aliases=())) == []
     clearer = f'{text}\n{{"action": "g", "action_input": "x"}}'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from toolkit.errors import ConfigError
 from toolkit.execution.toolset import Toolset
 from toolkit.extraction import extract
-from toolkit.extraction.syntaxes import Syntax, load
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool
 
@@ -106,6 +104,64 @@ def test_repairs_are_recorded(written: str, repair: str) -> None:
     assert call.arguments == {"city": "Oslo"}
     assert repair in call.repairs
     assert call.confidence in ("repaired", "guessed")
+
+
+TEMPLATES = [
+    "<city>", "<name of the city>", "{city}", "{{ city }}", "[CITY]", "...", "…", "?", "YOUR_CITY", "CITY_HERE",
+    "your_city", "your city here", "city goes here", "value_1",
+]  # fmt: skip
+ODDITIES = [
+    "$0", "$CITY", "${CITY}", "___", "xxx", "TODO", "<>", "<3", "{}", "{1}", "[]", "[x]", ".", "..", "-", "value",
+    "example", "your place", "MY_CITY", "Some_City", "a string", "Oslo...",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("city", TEMPLATES)
+def test_a_copy_of_a_template_is_no_call(city: str) -> None:
+    for template in ({"city": city}, {"city": city, "place": city}):
+        for text in (f"TOOL_CALL: get_weather {json.dumps(template)}", f"[get_weather(city={city!r})]"):
+            found = extract(text, TOOLS)
+            assert (found.status, found.rejected[0].reason) == ("abstained", "placeholder")
+    assert extract(f'TOOL_CALL: get_weather {{"city": "{city}", "days": 1}}', TOOLS).status == "called"
+    assert extract(f'TOOL_CALL: beep {{"city": "{city}"}}', TOOLS).status == "called"  # it has no such parameter
+
+
+@pytest.mark.parametrize("city", ODDITIES)
+def test_an_odd_value_is_a_value(city: str) -> None:
+    for text in (f'TOOL_CALL: get_weather {{"city": "{city}"}}', f"[get_weather(city={city!r})]"):
+        assert [call.arguments for call in extract(text, TOOLS).calls] == [{"city": city}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TOOL_CALL: tool_name {json arguments}",
+        "TOOL_CALL: get_weather {json arguments}",
+        "TOOL_CALL: get_weather {city}",
+        "TOOL_CALL: get_weather {...}",
+        '<tool_call>\n{"name": function_name, "arguments": {its arguments}}\n</tool_call>',
+        '<tool_call>\n{"name": "get_weather", "arguments": {its arguments}}\n</tool_call>',
+        '<tool_call>\n{"name": "get_weather", "arguments": <arguments>}\n</tool_call>',
+        '{"action": "get_weather", "action_input": {"city": "<city>"}}',
+        '```json\n{"action": "get_weather", "action_input": {...}}\n```',
+        "[get_weather(city=...)]",
+        "[get_weather(city=<city>)]",
+        '{"name": "get_weather", "arguments": {"city": "string", "days": "integer"}}',
+        '{"name": "get_weather", "arguments": {"city": {"type": "string"}}}',
+        '{"name": "get_weather", "arguments": {"type": "object", "properties": {"city": {"type": "string"}}}}',
+        '{"name": "beep", "arguments": {"type": "object", "properties": {}}}',
+    ],
+)
+def test_a_template_that_is_no_value_at_all_is_no_failed_call_either(text: str) -> None:
+    found = extract(text, TOOLS)
+    assert (found.status, found.calls) == ("abstained", ())
+    assert {one.reason for one in found.rejected} <= {"placeholder", "schema_echo"}
+
+
+def test_an_object_that_is_half_a_template_is_a_failed_call() -> None:
+    assert (
+        extract('<tool_call>{"name": "get_weather", "arguments": {"city": "x", days}}</tool_call>').status == "broken"
+    )
 
 
 def test_a_strict_reading_is_exact() -> None:
@@ -242,14 +298,6 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
     (call,) = extract(f'{{"name": "beep", "arguments": {{"note": "{HALF}\\ude00",}}}}', [{"name": "beep"}]).calls
     assert call.arguments == {"note": "\U0001f600"}
     assert call.repairs == ("trailing_comma",)
-
-
-@pytest.mark.parametrize("syntax", load().values(), ids=lambda syntax: syntax.name)
-def test_an_opener_has_no_alternatives_beside_its_first_character(syntax: Syntax) -> None:
-    depth = 0
-    for piece in re.findall(r"\\.|\[(?:\\.|[^\]])*\]|[()|]", syntax.opener):
-        depth += {"(": 1, ")": -1}.get(piece, 0)
-        assert piece != "|" or depth > 0, "put the alternatives in a group: the first character is split off"
 
 
 def test_native_calls_come_first_and_alone() -> None:

@@ -5,88 +5,49 @@ Not here: any name, call or attribute; such text stays text (`python_calls`).
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
 
-_TOKEN = re.compile(r"\s*(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|\*\*|//|[-+*/%()])")
-_MOST_TOKENS, _MOST_POWER, _MOST_BASE = 64, 64, 10**9
+_WRITTEN = re.compile(r"(?:\s*+(?:[-+*/%()]|\d++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+|\.\d++)){1,64}+")
+_OPERATORS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+}  # fmt: skip
+_MOST, _MOST_POWER = 1e300, 64  # beyond these a number is none that anybody means
 
 
 def arithmetic(text: str) -> int | float | None:
     """Return the value of `text`, or None if it is no short arithmetic of numbers.
 
-    >>> arithmetic("2*(3+4)"), arithmetic("1/4"), arithmetic("x+1")
-    (14, 0.25, None)
+    >>> arithmetic("2*(3+4)"), arithmetic("1/4"), arithmetic("x+1"), arithmetic("(-8)**0.5")
+    (14, 0.25, None, None)
     """
-    tokens: list[str] = []
-    pos = 0
     stripped = text.strip()
-    while pos < len(stripped):
-        found = _TOKEN.match(stripped, pos)
-        if found is None or len(tokens) >= _MOST_TOKENS:
-            return None
-        tokens.append(found[1])
-        pos = found.end()
-    try:
-        value = _sum(tokens)
-    except (ArithmeticError, ValueError, IndexError):
+    if _WRITTEN.fullmatch(stripped) is None:
         return None
-    return None if tokens or isinstance(value, complex) else value
+    try:
+        return _value(ast.parse(stripped, mode="eval").body)
+    except (ArithmeticError, SyntaxError, ValueError):
+        return None
 
 
-def _sum(tokens: list[str]) -> int | float:
-    value = _product(tokens)
-    while tokens and tokens[0] in "+-":
-        value = value + _product(tokens) if tokens.pop(0) == "+" else value - _product(tokens)
-    return value
+def _value(node: ast.expr) -> int | float:
+    """Return the value of one node.
 
-
-def _product(tokens: list[str]) -> int | float:
-    value = _signed(tokens)
-    while tokens and tokens[0] in ("*", "/", "//", "%"):
-        sign, other = tokens.pop(0), _signed(tokens)
-        value = {"*": _times, "/": _over, "//": _floor, "%": _rest}[sign](value, other)
-    return value
-
-
-def _times(a: float, b: float) -> int | float:
-    return a * b
-
-
-def _over(a: float, b: float) -> int | float:
-    return a / b
-
-
-def _floor(a: float, b: float) -> int | float:
-    return a // b
-
-
-def _rest(a: float, b: float) -> int | float:
-    return a % b
-
-
-def _signed(tokens: list[str]) -> int | float:
-    if tokens[0] in "+-":
-        return _signed(tokens) if tokens.pop(0) == "+" else -_signed(tokens)
-    return _power(tokens)
-
-
-def _power(tokens: list[str]) -> int | float:
-    base = _atom(tokens)
-    if tokens and tokens[0] == "**":
-        tokens.pop(0)
-        exponent = _signed(tokens)
-        if abs(exponent) > _MOST_POWER or abs(base) > _MOST_BASE:
+    Raises:
+        ValueError: it is complex, too large, or nothing that is worked out here.
+    """
+    value: object = None
+    if isinstance(node, ast.Constant):
+        value = node.value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = -_value(node.operand) if isinstance(node.op, ast.USub) else _value(node.operand)
+    elif isinstance(node, ast.BinOp):
+        left, right = _value(node.left), _value(node.right)
+        if isinstance(node.op, ast.Pow) and abs(right) > _MOST_POWER:
             raise ValueError
-        power: int | float = base**exponent
-        return power
-    return base
-
-
-def _atom(tokens: list[str]) -> int | float:
-    first = tokens.pop(0)
-    if first == "(":
-        value = _sum(tokens)
-        if tokens.pop(0) != ")":
-            raise ValueError
-        return value
-    return float(first) if re.search(r"[.eE]", first) else int(first)
+        value = _OPERATORS[type(node.op)](left, right)
+    if not isinstance(value, (int, float)) or not -_MOST < value < _MOST:
+        raise ValueError
+    return value

@@ -1,7 +1,15 @@
 """Read what stands inside a wrapper: JSON calls, Python calls, tagged parameters, or a name and its arguments.
 
-Models mix the wrapper of one family with the body of another, so every explicit wrapper takes every body, and the
-body names the syntax where it is more telling than the wrapper.
+Models mix the wrapper of one family with the body of another, so every explicit wrapper takes every body. The forms of
+a body, by which a syntax labels its calls (`Syntax.label`):
+
+    json            {"name": NAME, "arguments": {…}}, also in a list
+    python          NAME(KEY=VALUE), also in a list
+    function        <function=NAME> and parameters in tags; function_json with an object instead
+    invoke          <invoke name="NAME"> and either
+    pairs           NAME, <arg_key>KEY</arg_key>, <arg_value>VALUE</arg_value>
+    args, compact   NAME[ARGS]{…} and NAME{…}
+    name            NAME, if it is declared
 
 Not here: which wrappers there are (`syntaxes`).
 """
@@ -11,45 +19,61 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, spread
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import JsonRead, mend, read_json
 from toolkit.extraction.parameters import Members, Tags, read_members
 from toolkit.extraction.python_calls import PythonCall, read_calls
 from toolkit.extraction.shapes import drafts_in
-from toolkit.extraction.types import Rejected
 
+_NS = r"(?:\w+:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
+_GLM_NS = r"(?:\w+_|\w+:)?"
+# A fence, or one back-tick or a word for it. A back-tick only before a bracket, a word only before a line break: in
+# "`f`(a=1)" and "json.loads(x)" neither is a fence.
 FENCE = re.compile(r"(?:```|~~~)[ \t]*[\w+-]*[ \t]*\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*\n")
 FENCE_END = re.compile(r"\s*(?:```|~~~|`)")
+# An object, a list or a text, also with curly or escaped quotes; no marker such as [/INST] or [TOOL_CALLS].
 _JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,}\])[{\[\"'“‘]|&quot;|&#34;")
+# The first pair of an object whose brace is missing. Only a key that names a tool: "a": 1 alone may be anything.
 _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*:")
+# The head of a Python-like call, in brackets, quotes, print() or an assignment; not `f {`, which is NAME and JSON.
 _PYTHON = re.compile(r"\[*\s*[`'\"]?\s*(?:print\(|\w+\s*=\s*(?=\w))?[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
 _SEPARATOR = re.compile(r"\s*[,;]?\s*")
-_EXTRA = re.compile(r"(?:\s*[}\]])+")
+SURPLUS = re.compile(r"(?:\s*[}\]])+")
+# A name and nothing else, so that what stands behind it decides; it may end in `()` but has no arguments there.
 _NAME_THEN = re.compile(r"[ \t]*(?:functions?[.:])?([^\W\d](?:[\w.\-:/]|\\_)*)[ \t]*(?:\(\))?(?:<tool_sep>)?")
-_ARG_KEY = re.compile(r"<(?:\w+_|\w+:)?arg_key>")
+_ARG_KEY = re.compile(rf"<{_GLM_NS}arg_key>")
+# [ARGS], perhaps with a call's id before it; an id alone announces nothing.
 _ARGS_MARK = re.compile(r"(?:\s*\[CALL_ID\]\s*[\w-]*\s*)?\s*\[ARGS\]")
 _GLM = Tags(
-    re.compile(r"<(?:\w+_|\w+:)?arg_key>(?P<key>[^<]*)</(?:\w+_|\w+:)?arg_key>(?:\s|\\n)*<(?:\w+_|\w+:)?arg_value>"),
-    re.compile(r"</(?:\w+_|\w+:)?arg_value>"),
-    re.compile(r"</?(?:\w+_|\w+:)?tool_calls?>|<\||</s>|<｜"),
+    # A whole key with the tag of its value: a key whose value never opens is cut, not empty.
+    re.compile(rf"<{_GLM_NS}arg_key>(?P<key>[^<]*)</{_GLM_NS}arg_key>(?:\s|\\n)*<{_GLM_NS}arg_value>"),
+    re.compile(rf"</{_GLM_NS}arg_value>"),
+    re.compile(rf"</?{_GLM_NS}tool_calls?>|<\||</s>|<｜"),
 )
+# <function=NAME>, <invoke name="NAME"> and mixtures of both, self-closed too. Not <function> without a name, which is
+# a wrapper, and no attribute behind the name. The name may be empty, since the call must then be reported as nameless.
 _CALL_TAG = re.compile(
-    r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:function|invoke)(?:\s*=\s*|\s+name\s*=\s*)[\"']?(?P<name>[^>\"'\n]*?)[\"']?\s*/?>"
+    rf"<{_NS}(?:function|invoke)(?:(?P<equals>\s*=\s*)|\s+name\s*=\s*)[\"']?(?P<name>[^>\"'\n]*?)[\"']?\s*/?>"
 )
 TAGGED = Tags(
+    # <parameter=KEY>, <parameter name="KEY">, both with further attributes; <param name="KEY" value="…"/> holds its
+    # value itself, in which any character but its own quote may stand. Not <parameters>, which is a wrapper.
     re.compile(
-        r"<(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)"
-        r"(?P<key>[^>\"'\n]+?)[\"']?"
+        rf"<{_NS}(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)(?P<key>[^>\"'\n]+?)[\"']?"
         r"(?:\s+value\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^>]*/?|\s+[^>]*)?\s*>"
     ),
-    re.compile(r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:parameter|param|arg)(?:=[^>]*)?>"),
+    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^>]*)?>"),
+    # What ends the parameters: a closer of the call or of its wrapper, the next call, a special token. Not other
+    # markup, such as <div> or </b>, which belongs to a value.
     re.compile(
-        r"</(?:\w+:|[｜|]DSML[｜|] ?)?(?:function|invoke|params|parameters|function_calls|functions"
-        r"|tool_calls?|tool| ?calls)>"
-        r"|<(?:\w+:|[｜|]DSML[｜|] ?)?(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
+        rf"</{_NS}(?:function|invoke|params|parameters|function_calls|functions|tool_calls?|tool| ?calls)>"
+        rf"|<{_NS}(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
     ),
 )
-CALL_TAG_END = re.compile(r"\s*</(?:\w+:|[｜|]DSML[｜|] ?)?(?:params|parameters|function|invoke)>")
+_PARAMETERS = re.compile(rf"\s*<{_NS}(?:params|parameters)>")
+_CALL_TAG_END = re.compile(rf"\s*</{_NS}(?:params|parameters|function|invoke)>")
+_FLAG = re.compile(r"string\s*=\s*[\"'](true|false)[\"']")
+_TYPE_FLAG = re.compile(r"\btype\s*=\s*[\"'](\w+)[\"']")
 
 
 @dataclass(slots=True)
@@ -60,10 +84,9 @@ class Body:
     drafts: list[Draft] = field(default_factory=list)
     problem: str | None = None
     repairs: list[str] = field(default_factory=list)
-    empty: bool = False
 
 
-def read_body(source: Source, pos: int, syntax: str) -> Body | None:
+def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
     """Read calls from `pos` on; None if nothing there looks like the body of a call."""
     start = source.skip(pos)
     body = Body(start)
@@ -96,13 +119,13 @@ def read_body(source: Source, pos: int, syntax: str) -> Body | None:
     return body
 
 
-def _one(source: Source, pos: int, syntax: str, body: Body) -> bool:
+def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Read one member of a body into `body`; False if none begins at `pos`."""
     text = source.text
     if text.startswith("{", pos):
         return _json(source, pos, read_json(text, pos, source.limit), syntax, body)
     if text.startswith("<", pos):
-        return _tagged(source, pos, body, syntax)
+        return _tagged(source, pos, syntax, body)
     if _OPEN_PAIR.match(text, pos, source.limit):
         return _json(source, pos, mend(text, pos, source.limit, opened=False), syntax, body)
     if _PYTHON.match(text, pos, source.limit):
@@ -112,68 +135,74 @@ def _one(source: Source, pos: int, syntax: str, body: Body) -> bool:
     return not body.drafts and _named(source, pos, syntax, body)
 
 
-def _json(source: Source, pos: int, read: JsonRead, syntax: str, body: Body) -> bool:
+def _json(source: Source, pos: int, read: JsonRead, syntax: Syntax, body: Body) -> bool:
     """Take the calls of one JSON value."""
-    body.end = read.end
-    if read.problem is not None:
-        body.problem = read.problem
-        span = (pos, read.end)
-        body.drafts += drafts_in(list(read.members), source.tools, span, syntax, explicit=True, repairs=read.repairs)
-        return True
-    end = read.end
-    repairs = read.repairs
-    extra = _EXTRA.match(source.text, end, source.limit)
-    if extra is not None and source.text[pos] in "{[":
-        end, repairs = extra.end(), (*repairs, "extra_closers")
-    body.end = end
-    found = drafts_in(read.value, source.tools, (pos, end), syntax, explicit=True, repairs=repairs)
-    if not found:
-        body.empty = body.empty or read.value in ([], {}, None, "")
-        body.problem = None if body.empty else "no_name"
-    body.drafts += [draft if read.closed else _open(draft) for draft in found]
+    if source.text[pos] in "{[":
+        read = _with_surplus(source, read)
+    body.end, body.problem = read.end, read.problem
+    value = list(read.members) if read.problem is not None else read.value
+    span, label = (pos, read.end), syntax.label("json")
+    found = drafts_in(value, source.tools, span, label, explicit=True, repairs=read.repairs)
+    if read.problem is None and not found and read.value not in ([], {}, None, ""):
+        body.problem = "no_name"
+    body.drafts += [draft if read.closed or read.problem is not None else _open(draft) for draft in found]
     return True
+
+
+def read_arguments(source: Source, pos: int) -> JsonRead:
+    """Read one JSON value, and step over closers behind it that are too many."""
+    return _with_surplus(source, read_json(source.text, pos, source.limit))
+
+
+def _with_surplus(source: Source, read: JsonRead) -> JsonRead:
+    surplus = SURPLUS.match(source.text, read.end, source.limit) if read.problem is None else None
+    return read if surplus is None else read._replace(end=surplus.end(), repairs=(*read.repairs, "extra_closers"))
+
+
+def json_call(source: Source, start: int, pos: int, name: str, label: str) -> Reading:
+    """Read one call that begins at `start` and has its JSON arguments at `pos`."""
+    read = read_arguments(source, pos)
+    if read.problem is not None:
+        return refusal(source, start, read.end, read.problem, label, name)
+    draft = Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed)
+    return Reading(read.end, (draft,))
 
 
 def _open(draft: Draft) -> Draft:
     return draft._replace(closed=False)
 
 
-def _python(source: Source, pos: int, syntax: str, body: Body) -> bool:
+def _python(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take Python-like calls."""
     read = read_calls(source.text, pos, source.limit)
     body.end = max(read.end, pos)
-    body.drafts += [python_draft(call, syntax, read.closed, source.cut) for call in read.calls]
+    body.drafts += [python_draft(call, syntax.label("python"), read.closed, source.cut) for call in read.calls]
     body.problem = read.problem
     return bool(read.calls) or read.problem is not None
 
 
-def python_draft(call: PythonCall, syntax: str, list_closed: bool = True, cut: bool = False) -> Draft:
+def python_draft(call: PythonCall, label: str, list_closed: bool = True, cut: bool = False) -> Draft:
     """Return the draft of a Python-like call; that its list is not closed counts only where the reply was `cut`."""
     repairs = call.repairs if list_closed else (*call.repairs, "missing_closers")
     return Draft(
-        call.name, call.keywords, (call.start, call.end), syntax, tuple(dict.fromkeys(repairs)),
+        call.name, call.keywords, (call.start, call.end), label, tuple(dict.fromkeys(repairs)),
         positional=call.positional, sources=dict(call.sources), closed=call.closed and (list_closed or not cut),
-        doubtful=None if call.literal else "expression",
     )  # fmt: skip
 
 
-def _tagged(source: Source, pos: int, body: Body, syntax: str) -> bool:
+def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take `<function=NAME>` or `<invoke name="NAME">` with what is in it."""
     opening = _CALL_TAG.match(source.text, pos, source.limit)
     if opening is None:
         return False
-    family = syntax
-    if opening[0].startswith("<function="):
-        family = syntax if syntax in ("seed_oss",) else "qwen3_coder"
-    elif syntax in ("hermes", "tool_tag"):
-        family = "anthropic_xml"
+    forms = ("function", "function_json") if opening["equals"] else ("invoke", "invoke")
     before = len(body.drafts)
-    read_invocation(source, opening.end(), opening["name"], family, body, pos)
+    read_invocation(source, opening.end(), opening["name"], tuple(map(syntax.label, forms)), body, pos)
     return len(body.drafts) > before or body.problem is not None
 
 
-def read_invocation(source: Source, pos: int, name: str, syntax: str, body: Body, start: int) -> None:
-    """Read the content of an opened call tag: JSON, or parameters in tags."""
+def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...], body: Body, start: int) -> None:
+    """Read the content of an opened call tag: parameters in tags, or bare JSON, for which the second label is."""
     name = name.strip()
     inner = source.skip(pos)
     fence = FENCE.match(source.text, inner, source.limit)
@@ -182,12 +211,11 @@ def read_invocation(source: Source, pos: int, name: str, syntax: str, body: Body
         read = read_json(source.text, json_at, source.limit)
         body.end, body.problem = read.end, read.problem
         if read.problem is None:
-            label = "functionary_v31" if syntax == "qwen3_coder" and not fence else syntax
-            draft = Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed)
-            body.drafts.append(draft)
+            label = labels[0] if fence else labels[1]
+            body.drafts.append(Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed))
             _close(source, body)
         return
-    wrapper = re.compile(r"\s*<(?:\w+:|[｜|]DSML[｜|] ?)?(?:params|parameters)>").match(source.text, pos, source.limit)
+    wrapper = _PARAMETERS.match(source.text, pos, source.limit)
     members = read_members(source, wrapper.end() if wrapper else pos, TAGGED, source.tools.resolve(name).tool)
     body.end = members.end
     if members.cut or (not members.values and source.skip(members.end) >= source.limit):
@@ -195,13 +223,9 @@ def read_invocation(source: Source, pos: int, name: str, syntax: str, body: Body
         return
     if not members.values and not wrapper and not TAGGED.stop.match(source.text, source.skip(pos), source.limit):
         return
-    draft = Draft(name, dict(members.values), (start, members.end), syntax, tuple(members.repairs), untyped=True)
+    draft = Draft(name, dict(members.values), (start, members.end), labels[0], tuple(members.repairs), untyped=True)
     body.drafts.append(_typed_by_flag(draft, members))
     _close(source, body)
-
-
-_FLAG = re.compile(r"string\s*=\s*[\"'](true|false)[\"']")
-_TYPE_FLAG = re.compile(r"\btype\s*=\s*[\"'](\w+)[\"']")
 
 
 def _typed_by_flag(draft: Draft, members: Members) -> Draft:
@@ -218,125 +242,88 @@ def _typed_by_flag(draft: Draft, members: Members) -> Draft:
 
 def _close(source: Source, body: Body) -> None:
     """Step over the closing tags of a call."""
-    closing = CALL_TAG_END.match(source.text, body.end, source.limit)
+    closing = _CALL_TAG_END.match(source.text, body.end, source.limit)
     if closing is None:
         body.drafts[-1] = _open(body.drafts[-1].mended("missing_close_tag"))
         return
     while closing is not None:
         body.end = closing.end()
-        closing = CALL_TAG_END.match(source.text, body.end, source.limit)
+        closing = _CALL_TAG_END.match(source.text, body.end, source.limit)
 
 
-def _named(source: Source, pos: int, syntax: str, body: Body) -> bool:
+def _named(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take `NAME` with `<arg_key>` pairs, with JSON, or, if declared, alone."""
-    head = _NAME_THEN.match(source.text, pos, source.limit)
+    text, limit = source.text, source.limit
+    head = _NAME_THEN.match(text, pos, limit)
     if head is None:
         return False
     after = source.skip(head.end())
-    if _ARG_KEY.match(source.text, after, source.limit):
-        _pairs(source, pos, after, head[1], syntax, body)
+    if _ARG_KEY.match(text, after, limit):
+        members = read_members(source, after, _GLM, source.tools.resolve(head[1]).tool)
+        body.problem, body.end = ("truncated", limit) if members.cut else (None, members.end)
+        if not members.cut:
+            span, label = (pos, members.end), syntax.label("pairs")
+            body.drafts.append(Draft(head[1], members.values, span, label, tuple(members.repairs), untyped=True))
         return True
-    marks = _ARGS_MARK.match(source.text, head.end(), source.limit)
+    marks = _ARGS_MARK.match(text, head.end(), limit)
     after = source.skip(marks.end()) if marks else after
-    if source.text.startswith(("{", "&quot;", "[{") if marks is None else ("{", "&quot;", "[{", '"{'), after):
-        label = syntax if not syntax.startswith("mistral") else "mistral_args" if marks else "mistral_compact"
-        _arguments(source, pos, after, head[1], label, body)
+    if text.startswith(("{", "&quot;", "[{") if marks is None else ("{", "&quot;", "[{", '"{'), after):
+        read = read_arguments(source, after)
+        body.problem, body.end = read.problem, read.end
+        if read.problem is None:
+            span, label = (pos, read.end), syntax.label("args" if marks else "compact")
+            body.drafts.append(Draft(head[1], read.value, span, label, read.repairs, closed=read.closed))
         return True
-    if marks is not None and after >= source.limit:
-        body.problem, body.end = "truncated", source.limit
+    if marks is not None and after >= limit:
+        body.problem, body.end = "truncated", limit
         return True
-    if not source.tools.declared(head[1]) or not (after >= source.limit or source.text.startswith(("</", "<|"), after)):
+    if not source.tools.declared(head[1]) or not (after >= limit or text.startswith(("</", "<|"), after)):
         return False
     body.end = head.end()
-    label = "glm45" if syntax == "hermes" else syntax
-    body.drafts.append(Draft(head[1], NOTHING, (pos, head.end()), label, closed=after < source.limit))
+    body.drafts.append(Draft(head[1], NOTHING, (pos, head.end()), syntax.label("name"), closed=after < limit))
     return True
 
 
-def _pairs(source: Source, start: int, pos: int, name: str, syntax: str, body: Body) -> None:
-    """Take `<arg_key>` and `<arg_value>` pairs behind a name."""
-    members = read_members(source, pos, _GLM, source.tools.resolve(name).tool)
-    if members.cut:
-        body.problem, body.end = "truncated", source.limit
-        return
-    body.end = members.end
-    label = "longcat" if syntax == "longcat" else "glm45"
-    draft = Draft(name, members.values, (start, members.end), label, tuple(members.repairs), untyped=True)
-    body.drafts.append(draft)
-
-
-def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
-    """Take JSON arguments behind a name."""
-    read = read_json(source.text, pos, source.limit)
-    body.end, body.problem = read.end, read.problem
-    if read.problem is not None:
-        return
-    extra = _EXTRA.match(source.text, read.end, source.limit)
-    body.end, more = (extra.end(), ("extra_closers",)) if extra else (read.end, ())
-    draft = Draft(name, read.value, (start, body.end), label, (*read.repairs, *more), closed=read.closed)
-    body.drafts.append(draft)
-
-
-def tagged_calls(source: Source, start: int, syntax: str, closer: re.Pattern[str]) -> Reading | None:
-    """Read call tags that stand without their wrapper; the wrapper's closing tag may be left over."""
-    body = read_body(source, start, syntax)
-    if body is None:
-        return None
-    if body.problem is not None:
-        return _failed(source, start, body, syntax, closer)
-    closing = closer.match(source.text, source.skip(body.end), source.limit)
-    end = closing.end() if closing else body.end
-    return Reading(end, spread(body.drafts, start, end))
-
-
-def wrapped(source: Source, start: int, pos: int, syntax: str, closer: re.Pattern[str]) -> Reading | None:
-    """Read a body and its closing tag.
-
-    Args:
-        source: the text.
-        start: where the wrapper begins.
-        pos: where the body begins.
-        syntax: the wrapper's name.
-        closer: what closes the wrapper.
-    """
+def wrapped(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | None:
+    """Read a body that begins at `pos`, and what closes it; where that is `start`, the call's own tag opened it."""
     body = read_body(source, pos, syntax)
     if body is None:
-        after = closer.match(source.text, source.skip(pos), source.limit)
-        if after is None:
-            return _cut_open(source, start, pos, syntax)
-        return Reading(after.end(), (), (Rejected((start, after.end()), syntax, "empty", "Nothing in it."),))
+        return _nothing(source, start, pos, syntax) if pos > start else None
     if body.problem is not None:
-        return _failed(source, start, body, syntax, closer)
-    closing = closer.match(source.text, source.skip(body.end), source.limit)
+        return _failed(source, start, body, syntax)
+    closing = _closing(source, body.end, syntax)
     end = closing.end() if closing else body.end
     if not body.drafts:
-        return Reading(end, (), (Rejected((start, end), syntax, "empty", "No call in it."),))
-    drafts = list(body.drafts)
-    if closing is None and (source.cut or drafts[-1].untyped):  # JSON that is closed itself is whole
+        return refusal(source, start, end, "empty", syntax.name)
+    drafts = body.drafts
+    if closing is None and pos > start and (source.cut or drafts[-1].untyped):  # JSON that is closed itself is whole
         drafts[-1] = _open(drafts[-1])
     return Reading(end, spread(drafts, start, end))
 
 
-def _cut_open(source: Source, start: int, pos: int, syntax: str) -> Reading | None:
-    """Report a marker at the very end of the text, behind which the call was cut."""
-    if source.skip(pos) < source.limit:
-        return None
-    return Reading(source.limit, (), (Rejected((start, source.limit), syntax, "truncated", "Cut behind the marker."),))
+def _closing(source: Source, pos: int, syntax: Syntax) -> re.Match[str] | None:
+    """Return the closer that follows."""
+    return syntax.closer.match(source.text, source.skip(pos), source.limit) if syntax.closer else None
 
 
-def _failed(source: Source, start: int, body: Body, syntax: str, closer: re.Pattern[str]) -> Reading:
+def _nothing(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | None:
+    """Report a wrapper with nothing in it, or a marker at the very end of the text; None for one before prose."""
+    if (closing := _closing(source, pos, syntax)) is not None:
+        return refusal(source, start, closing.end(), "empty", syntax.name)
+    return refusal(source, start, source.limit, "truncated", syntax.name) if source.skip(pos) >= source.limit else None
+
+
+def _failed(source: Source, start: int, body: Body, syntax: Syntax) -> Reading:
     """Report a body that could not be read; what was complete before it is kept."""
-    reason = body.problem or "bad_json"
-    if reason == "truncated" and source.find(closer, start) is not None:
+    reason, closer = body.problem or "bad_json", syntax.closer
+    if reason == "truncated" and closer is not None and source.find(closer, start) is not None:
         reason = "bad_json"  # it was closed, so nothing was cut: the body is wrong
-    end = source.limit if reason == "truncated" else body.end
-    if reason != "truncated":
+    end = body.end
+    if reason != "truncated" and closer is not None:
         closing = source.find(closer, body.end)
         marker = source.text[start : start + 8]
         if closing is not None and source.text.find(marker, body.end, closing.start()) < 0:
             end = closing.end()
-    kept = list(body.drafts)
-    cut_from = kept[-1].span[1] if kept else start
-    rejected = Rejected((cut_from, end), syntax, reason, "The call was cut." if reason == "truncated" else "")
-    drafts = spread(kept, start, cut_from) if kept else ()
-    return Reading(max(end, start + 1), drafts, (rejected,))
+    cut_from = body.drafts[-1].span[1] if body.drafts else start
+    kept = spread(body.drafts, start, cut_from)
+    return refusal(source, cut_from, max(end, start + 1), reason, syntax.name, kept=kept)

@@ -1,6 +1,6 @@
-"""Hold what passes between the stages of reading: Source, Draft, Reading.
+"""Hold what passes between the stages of reading: Source, Syntax, Draft, Reading.
 
-A syntax reads a Source at a position and gives a Reading: a region of text and the Drafts in it. A Draft becomes a
+A Syntax reads a Source at a position and gives a Reading: a region of text and the Drafts in it. A Draft becomes a
 call once its name is resolved, its arguments are decoded and no veto falls (`settle`).
 
 What is made anew for each call is a NamedTuple here and in the readers: as fixed as a frozen dataclass, and made in a
@@ -12,8 +12,9 @@ Not here: what the user gets (`types`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.resolve import ToolIndex
@@ -22,6 +23,12 @@ from toolkit.extraction.types import Rejected, Span
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]|\\n(?=[\s<{\[]|$))*")
 _NO_SOURCES: dict[str, str] = {}
 NOTHING = object()  # an argument key that is not there at all
+# What a body is called that tells more than the wrapper round it; a syntax may say otherwise.
+_FORMS = {"function": "qwen3_coder", "function_json": "functionary_v31", "pairs": "glm45"}
+_DETAILS = {"truncated": "The call was cut.", "empty": "No call in it."}
+
+Kind = Literal["call", "thought", "thought_end", "echo", "noise", "end"]
+Read = Callable[["Source", re.Match[str], "Syntax"], "Reading | None"]
 
 
 @dataclass(slots=True)
@@ -67,6 +74,45 @@ class Source:
         return found.end() if found else pos
 
 
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    r"""Hold one thing that can be read: a call syntax, or a mark of what holds no calls.
+
+    Attributes:
+        name: what recipes and results call it.
+        opener: pattern that opens it; begins with a literal character, where `\\n` also stands for the start of the
+            text and for the end of the construct before. It must have no capturing groups.
+        read: reads on from a match of `opener`; None if it is nothing after all.
+        summary: one line about it.
+        example: a short text in it; a call in it calls `f` with `a` as 1, or with nothing.
+        kind: `call`; `thought` or `thought_end`; `echo` of a result or a declaration; `noise`, a leaked token; `end`,
+            behind which nothing is read. All but calls are read beside every chosen syntax.
+        closer: pattern of what closes it, if it has a wrapper.
+        labels: names that select it, its own first; its calls may carry them.
+        forms: form of body -> the label of calls in it, where that is not the name (see `bodies`).
+        late: its opener is so wide that it is tried after all others.
+        by_name: it begins with a bracket behind a tool's name, which is searched for by the names' last letters.
+        starts: words of which one begins the line, if no sign does; a test that makes the search cheap.
+    """
+
+    name: str
+    opener: str
+    read: Read
+    summary: str
+    example: str
+    kind: Kind = "call"
+    closer: re.Pattern[str] | None = None
+    labels: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)
+    late: bool = False
+    by_name: bool = False
+    starts: tuple[str, ...] = ()
+
+    def label(self, form: str) -> str:
+        """Return what a call is called whose body has this form."""
+        return self.forms.get(form) or _FORMS.get(form, self.name)
+
+
 class Draft(NamedTuple):
     """Hold one call as written.
 
@@ -80,8 +126,7 @@ class Draft(NamedTuple):
         positional: arguments without names.
         sources: source text of values, by name or index.
         closed: whether every closer was there.
-        flat: `arguments` are the members beside the name, so that they count only if all are declared.
-        doubtful: reason code for turning it down where it is only implied, such as `expression`; `in_sentence` counts.
+        doubtful: reason code for turning it down, such as `signature`.
         text_argument: text that is no object may be the single text parameter.
         exact: it is an object with the two keys that the protocol states and no others.
     """
@@ -95,7 +140,6 @@ class Draft(NamedTuple):
     positional: tuple[Any, ...] = ()
     sources: dict[str, str] = _NO_SOURCES
     closed: bool = True
-    flat: bool = False
     doubtful: str | None = None
     text_argument: bool = False
     exact: bool = False
@@ -120,9 +164,8 @@ class Reading(NamedTuple):
         explicit: its marker is one that no prose would use.
         text: what of the region is for the user.
         thinking: what of the region is thought.
-        final: nothing after it is read, such as an invented observation.
-        inner: a region in it that is to be walked as if it stood alone, such as what a fence holds.
-        placed: the syntax judged its place itself.
+        final: it is an action that waits for a result, so that what the model wrote behind it is invented.
+        inner: a region in it that is to be walked as if it stood alone, such as what a thought or a fence holds.
     """
 
     end: int
@@ -133,13 +176,19 @@ class Reading(NamedTuple):
     thinking: str = ""
     final: bool = False
     inner: Span | None = None
-    placed: bool = False
 
 
-def spread(drafts: list[Draft], start: int, end: int) -> tuple[Draft, ...]:
+def spread(drafts: Sequence[Draft], start: int, end: int) -> tuple[Draft, ...]:
     """Give the wrapper's text to the first and the last of its drafts, so that spans cover the whole region."""
     if len(drafts) < 2:
         return (drafts[0].at((start, end)),) if drafts else ()
-    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
-    return tuple(drafts)
+    first, *between, last = drafts
+    return (first.at((start, first.span[1])), *between, last.at((last.span[0], end)))
+
+
+def refusal(
+    source: Source, start: int, end: int, problem: str, syntax: str, name: str | None = None, kept: Sequence[Draft] = ()
+) -> Reading:
+    """Report what began at `start` and could not be read up to `end`; what is cut reaches to the end of the text."""
+    stop = source.limit if problem == "truncated" else end
+    return Reading(stop, tuple(kept), (Rejected((start, stop), syntax, problem, _DETAILS.get(problem, ""), name),))

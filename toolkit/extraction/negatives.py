@@ -10,11 +10,11 @@ from typing import Any
 
 from toolkit.extraction.resolve import ToolSpec, fold
 
-_PLACEHOLDER = re.compile(
-    r"""\s*(?:<(?![|｜])[^<>]*>|\{{1,2}[\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\?+|\$\{?\w+\}?|_{2,}
-    |(?:YOUR|MY|THE|INSERT|ENTER|SOME)_[A-Z0-9_]+|your[_ -]\w+(?:[_ -]here)?|<?\w+>?[_ -]goes[_ -]here
-    |(?:value|arg|argument|param|parameter|example|placeholder)[_ -]?\w?\d*|example[_ -]\w+
-    |x{3,}|[A-Z]+_(?:HERE|VALUE)|todo|tbd)\s*""",
+# What templates write where a value belongs. No mere oddity: `$0`, `___`, `TODO`, `<>`, `{}` or `{1}` may be values.
+_PLACE = re.compile(
+    r"""\s*(?:<(?![|｜])[^\W\d][^<>]*>|\{{1,2}[ ]?[^\W\d][\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\?+
+    |(?:YOUR|INSERT|ENTER)_[A-Z0-9_]+|[A-Z_]+_HERE|your_\w+|your[ ][\w ]+[ ]here|\w+[ _-]goes[ _-]here
+    |(?:value|arg|argument|param|parameter)_?\d+)\s*""",
     re.VERBOSE,
 )
 _DECLARATION = re.compile(
@@ -25,21 +25,9 @@ _EXAMPLE_NAMES = re.compile(
     r"(?:example[_-]?)?(?:function|func|tool|action)[_-]?(?:name)?\d*(?:[_-]?here)?|your[_-]\w+|name|<.*>|\{.*\}|\.+|…|NAME"
 )
 _NO_TOOL = {
-    "none",
-    "na",
-    "null",
-    "nil",
-    "finalanswer",
-    "final",
-    "answer",
-    "notool",
-    "nofunction",
-    "noaction",
-    "directlyanswer",
-    "nothing",
-    "noneneeded",
-    "respond",
-}
+    "none", "na", "null", "nil", "finalanswer", "final", "answer", "notool", "nofunction", "noaction",
+    "directlyanswer", "nothing", "noneneeded", "respond",
+}  # fmt: skip
 _PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*\s*(?:[:=]|$)")
 _AFFIXES = re.compile(r"^(?:your|the|some|given|input)_|_(?:value|val|here|input)$", re.IGNORECASE)
 _TYPE_WORDS = {
@@ -66,11 +54,11 @@ _HEDGE_AFTER = re.compile(
 )
 
 
-SCHEMA_KEYS = frozenset({"properties", "type", "parameters"})
+SCHEMA_KEYS = frozenset({"properties", "type", "parameters", "required", "description"})
 
 
 def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
-    """Tell whether a schema stands where arguments belong.
+    """Tell whether a schema stands where arguments belong; for a declared tool it must be of that tool's parameters.
 
     >>> is_schema({"type": "object", "properties": {"city": {"type": "string"}}}, None)
     True
@@ -78,13 +66,22 @@ def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
     if not arguments or (SCHEMA_KEYS.isdisjoint(arguments) and not isinstance(next(iter(arguments.values())), dict)):
         return False
     declared = tool.properties if tool is not None else {}
-    if {"description", "parameters"} <= arguments.keys() and not {"description", "parameters"} & declared.keys():
+    given = {key: arguments[key] for key in SCHEMA_KEYS if key in arguments and key not in declared}
+    if "description" in given and isinstance(given.get("parameters"), dict):
         return True
-    if "properties" in arguments and "properties" not in declared and arguments.get("type", "object") == "object":
-        return isinstance(arguments["properties"], dict)
-    if all(isinstance(value, dict) and _declares(value) for value in arguments.values()):
-        return not all(_is_object(declared.get(key)) for key in arguments)
-    return arguments.get("type") == "object" and "type" not in declared and "required" in arguments
+    properties, required = given.get("properties"), given.get("required")
+    if given.get("type", "object") == "object" and (properties or "type" in given):
+        if isinstance(properties, dict):
+            return _of_tool(properties, tool) or not (properties or declared)
+        if isinstance(required, list) and "type" in given:
+            return True
+    described = all(isinstance(value, dict) and _declares(value) for value in arguments.values())
+    return described and _of_tool(arguments, tool) and not all(_is_object(declared.get(key)) for key in arguments)
+
+
+def _of_tool(keys: dict[str, Any], tool: ToolSpec | None) -> bool:
+    """Tell whether there are parameters of the tool among these, as far as that is known."""
+    return tool is None or not keys.keys().isdisjoint(tool.properties)
 
 
 def _declares(value: dict[str, Any]) -> bool:
@@ -106,24 +103,23 @@ def is_cut_echo(text: str) -> bool:
     return _DECLARATION.match(text) is not None
 
 
-def is_placeholder(arguments: dict[str, Any], tool: ToolSpec | None = None) -> bool:
-    """Tell whether every value only holds a place.
+def is_template(arguments: dict[str, Any], tool: ToolSpec | None = None) -> bool:
+    """Tell whether arguments are copied from a template: each value only holds the place of a parameter's value.
 
-    >>> is_placeholder({"city": "<city>", "day": "YOUR_DAY"}), is_placeholder({"city": "Oslo", "day": "..."})
+    A tool's template shows its parameters; where none of them is given, odd values mean what they say.
+
+    >>> is_template({"city": "<city>", "day": "YOUR_DAY"}), is_template({"city": "Oslo", "day": "..."})
     (True, False)
     """
+    if not arguments or not _of_tool(arguments, tool):
+        return False
     declared = tool.properties if tool is not None else {}
-    for key, value in arguments.items():
-        if not isinstance(value, str) or not _holds_place(value, declared.get(key)):
-            return False
-    return bool(arguments)
+    return all(isinstance(value, str) and _holds_place(value, declared.get(key)) for key, value in arguments.items())
 
 
 def _holds_place(value: str, schema: Any) -> bool:
-    if len(value) > 80:
-        return False
     kind = schema.get("type") if isinstance(schema, dict) else None
-    return bool(_PLACEHOLDER.fullmatch(value)) or (value.strip() == kind)
+    return len(value) <= 80 and (_PLACE.fullmatch(value) is not None or value.strip() == kind)
 
 
 def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: int) -> bool:

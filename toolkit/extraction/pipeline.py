@@ -15,13 +15,13 @@ from toolkit.extraction.coerce import surely_fits
 from toolkit.extraction.drafts import Draft, Source
 from toolkit.extraction.fuel import Fuel
 from toolkit.extraction.lenient_json import plain
-from toolkit.extraction.negatives import SCHEMA_KEYS, is_placeholder
+from toolkit.extraction.negatives import SCHEMA_KEYS, is_template
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
 from toolkit.extraction.types import CallKeys, ExtractedCall, Extraction, Rejected, Status
-from toolkit.extraction.walk import Taken, Walk
+from toolkit.extraction.walk import Candidate, Walk
 from toolkit.messages import ToolCall
 
 CallsInThought = Literal["never", "if_only"]
@@ -84,7 +84,7 @@ def new_source(text: str, index: ToolIndex, finish_reason: str | None, protocol:
 
 def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_thought: str = "never") -> Extraction:
     """Make an Extraction of a walk that is at its end."""
-    taken, rejected = list(walk.taken), list(walk.rejected)
+    taken, rejected = list(walk.candidates), list(walk.rejected)
     if calls_in_thought == "if_only" and not taken and walk.thought_last:
         taken = walk.thought_last
         rejected = [one for one in rejected if one.reason != "in_thinking"]
@@ -111,9 +111,8 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     return Extraction(tuple(calls), tuple(rejected), said, thoughts, _status(calls, rejected), source.text)
 
 
-def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+def _drop_mentions(taken: list[Candidate], rejected: list[Rejected]) -> list[Candidate]:
     """Prefer calls that stand by themselves to calls inside sentences."""
-    taken = [one._replace(in_sentence=one.in_sentence or "in_sentence" in one.call.notes) for one in taken]
     if len({one.in_sentence for one in taken}) < 2:
         return taken
     rejected += [
@@ -124,11 +123,11 @@ def _drop_mentions(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return [one for one in taken if not one.in_sentence]
 
 
-def _drop_listed(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
+def _drop_listed(taken: list[Candidate], rejected: list[Rejected]) -> list[Candidate]:
     """Turn down `now()` in a reply that lists signatures: it is one of them."""
     if not any(one.reason == "signature" for one in rejected):
         return taken
-    kept = [one for one in taken if one.explicit or one.call.arguments or one.call.syntax != "llama_pythonic"]
+    kept = [one for one in taken if one.explicit or one.call.arguments or not one.bare]
     rejected += [
         Rejected(one.call.span, one.call.syntax, "signature", "It stands among signatures.", one.call.tool_name)
         for one in taken
@@ -137,7 +136,7 @@ def _drop_listed(taken: list[Taken], rejected: list[Rejected]) -> list[Taken]:
     return kept
 
 
-def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> list[Taken]:
+def _drop_cut(taken: list[Candidate], rejected: list[Rejected], source: Source) -> list[Candidate]:
     """Turn down a last call whose closer is missing where the text ends, if the reply was cut for certain.
 
     That is so if the server says it, or if the call lacks what it needs: a declared name, a required argument.
@@ -153,9 +152,9 @@ def _drop_cut(taken: list[Taken], rejected: list[Rejected], source: Source) -> l
     return taken[:-1]
 
 
-def _once(taken: list[Taken], rejected: list[Rejected], text: str) -> list[Taken]:
+def _once(taken: list[Candidate], rejected: list[Rejected], text: str) -> list[Candidate]:
     """Keep one of the same call in two formats or told again in prose; other repeats are meant."""
-    kept: list[Taken] = []
+    kept: list[Candidate] = []
     wishes = Wishes()
     for one in taken:
         if not wishes.again(one, text):
@@ -170,10 +169,10 @@ class Wishes:
     """Remember the calls of a reply, to tell a call that is meant twice from one that is only told again."""
 
     def __init__(self) -> None:
-        self.first: dict[tuple[str, str], Taken] = {}
+        self.first: dict[tuple[str, str], Candidate] = {}
         self.end = 0
 
-    def again(self, one: Taken, text: str) -> bool:
+    def again(self, one: Candidate, text: str) -> bool:
         """Tell whether a call repeats an earlier one in another format, or without a marker behind some prose."""
         key = (one.call.tool_name, json.dumps(one.call.arguments, sort_keys=True))
         twin = self.first.setdefault(key, one)
@@ -237,7 +236,7 @@ def _stands(call: ToolCall, index: ToolIndex) -> bool:
             return False
         if not surely_fits(value, schemas.get(name)):
             return False
-    return not (only_words and is_placeholder(given, tool))
+    return not (only_words and is_template(given, tool))
 
 
 def _status(calls: list[ExtractedCall], rejected: list[Rejected]) -> Status:

@@ -21,6 +21,8 @@ _DRESSING = re.compile(
     r"(?:[\s`*_\"'\[{]++|\\n)*+",
     re.IGNORECASE,
 )
+_OPENED = re.compile(r"(?:^|[:\n])[ \t]*\($")
+_CLOSED = re.compile(r"\)[\s.;]*?(?:\n|$)")
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
@@ -33,7 +35,7 @@ class Place(NamedTuple):
     veto: str | None = None
 
 
-def place(text: str, start: int, end: int, floor: int, *, listed: bool = True) -> Place:
+def place(text: str, start: int, end: int, floor: int, *, listed: bool = True, exact: bool = False) -> Place:
     """Judge the place of text[start:end].
 
     Args:
@@ -42,6 +44,8 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True) -
         end: where it ends.
         floor: where the construct before it ended.
         listed: it is JSON or in brackets, so that it may stand in a sentence.
+        exact: it is JSON of the very form that was asked for, so that a sentence which does not speak about it, or
+            round brackets, may hold it.
     """
     line = max(text.rfind("\n", max(floor, start - _FAR), start) + 1, floor, start - _FAR)
     before, after = text[line:start], rest_of_line(text, end)
@@ -56,11 +60,12 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True) -
     if own:
         veto = "in_sentence" if not listed and _goes_on(after) else None
         return Place("own", veto)
-    if _QUOTE_BEFORE.search(before):
+    meant = exact and not shown(text, start)
+    if _QUOTE_BEFORE.search(before) and not (meant and _OPENED.search(before) and _CLOSED.match(text, end)):
         return Place("sentence", "quoted")
     if not listed and not (before.rstrip().endswith(":") and not after.strip(" `.;*")):
         return Place("sentence", "in_sentence")
-    return Place("sentence", None if _ENDS_SENTENCE.search(before) else "in_sentence")
+    return Place("sentence", None if meant or _ENDS_SENTENCE.search(before) else "in_sentence")
 
 
 def shown(text: str, start: int) -> bool:

@@ -50,7 +50,6 @@ class PythonCall(NamedTuple):
         end: behind the closing bracket.
         repairs: codes of what was mended.
         closed: whether its last closer was there.
-        literal: False if a value was no literal and is kept as text.
     """
 
     name: str
@@ -61,7 +60,6 @@ class PythonCall(NamedTuple):
     end: int
     repairs: tuple[str, ...] = ()
     closed: bool = True
-    literal: bool = True
 
 
 @dataclass(slots=True)
@@ -78,8 +76,8 @@ class CallReader(ValueReader):
     """Read calls and Python literals at a moving position."""
 
     closers = "}])"
+    template = None  # `{x}` is an expression
     named = True  # whether the present argument has a name
-    literals = True  # whether every value so far was a literal
 
     def note(self, code: str) -> None:
         """Record a repair; quotes and words of Python are at home here."""
@@ -176,7 +174,6 @@ class CallReader(ValueReader):
         self.pos, self.solid = end, True
         number = arithmetic(source)
         self.note("arithmetic" if number is not None else "expression_text")
-        self.literals = self.literals and number is not None
         return source if number is None else number
 
     def separates(self, after: int) -> bool:
@@ -193,16 +190,15 @@ class CallReader(ValueReader):
         head = CALL.match(self.text, start, self.limit)
         if head is None:
             raise self.fail("bad_json")
-        self.repairs, self.closed, self.literals, self.comma = [], True, True, False
+        self.repairs, self.closed, self.comma = [], True, False
         written = head[0][:-1].strip()
         name = written.replace("\\", "")
         if name != written:
             self.note("invalid_escape")
         self.pos = head.end()
         keywords, positional, sources = self.arguments()
-        return PythonCall(
-            name, keywords, tuple(positional), sources, start, self.pos, tuple(self.repairs), self.closed, self.literals
-        )
+        repairs = tuple(self.repairs)
+        return PythonCall(name, keywords, tuple(positional), sources, start, self.pos, repairs, self.closed)
 
     def arguments(self, depth: int = 0) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
         """Read what stands between the brackets of a call."""
@@ -341,6 +337,4 @@ def _member(reader: CallReader, listed: bool) -> PythonCall | None:
     if not (quote or ticks):
         return call
     repairs = (*call.repairs, "quoted_call" if quote in ("'", '"') else "backticks")
-    return PythonCall(
-        call.name, call.keywords, call.positional, call.sources, start, reader.pos, repairs, call.closed, call.literal
-    )
+    return call._replace(start=start, end=reader.pos, repairs=repairs)

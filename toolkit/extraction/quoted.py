@@ -13,43 +13,43 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_CLOSED_BY = {
-    '"': r'["]',
-    "'": "[']",
-    "`": "[`]",
-    "“": '[”"“]',
-    "”": '[”"]',
-    "„": '[”“"]',
-    "‘": "[’'‘]",
-    "’": "[’']",
-}
+# Which characters may close what one opens: curly quotes are mixed up, straight ones never.
+_CLOSED_BY = {"“": '[”"“]', "”": '[”"]', "„": '[”“"]', "‘": "[’'‘]", "’": "[’']", '"': '["]', "'": "[']", "`": "[`]"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[01][0-9a-fA-F]{7}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
 _SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'", "_": "_"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _RAW = re.compile(r"[\x00-\x1f]")
-_SPACE = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]|//[^\n]{0,400}\n|/\*[^*]{0,400}\*/|#[^\n\"]{0,400}\n)*")
+_BLANK = r"\s\ufeff\u200b\u200c\u200d\u2060"
+# Blanks and comments behind a quote. A comment ends where its line does, and within 400 characters: `//` in "http://x"
+# whose quote was taken for the end, or a `#` in prose, must not swallow what would show that it was none.
+_SPACE = re.compile(rf"(?:[{_BLANK}]|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n)*")
+# A key in any quotes and its colon, such as "a": or \"a\": or &quot;a&quot;: or 'a' =. A quoted word before anything
+# else is no key: in `"say "no", then"` it belongs to the string.
 _QUOTED_KEY = (
     r"(?:(?:[\"'“‘`]|\\\"|&quot;)[^\"'“”’`\n\\&]{0,64}(?:[\"'”’`]|\\\"|&quot;)"
     r"|\"(?:[^\"\\]|\\.){0,200}\"|'(?:[^'\\]|\\.){0,200}')\s*[:=]"
 )
+# The next item of a list or of positional arguments: a string, an object, a list, a number with an end, a literal, a
+# call, a closer or the end. A bare word is none, nor is a number with words behind it, as in `"5", 6 o'clock"`.
 _ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*\s*(?:[,\]})#/]|$)|(?i:true|false|null|none)\b|[A-Za-z_][\w.]*\(|[\]})]|$"
-_CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*$"
-# The next member of an object, or of a call or an array, and what may follow a comma there.
+_CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*$"  # where the text ends in it
+# What may be the next member, in an object and elsewhere: `a = 1` is a keyword only outside objects, `a == 1` never.
 _IN_OBJECT = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*\s*:)")
 _ELSEWHERE = re.compile(rf"\s*(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*\s*[:=](?!=))")
+# What may follow the comma behind a closing quote: in an object only a key, so that `"Bob", "Al" said` goes on.
 _AFTER_COMMA = {
     True: re.compile(rf"{_IN_OBJECT.pattern}|\s*(?:[\]}})]|{_CUT_KEY}|$)"),
     False: re.compile(rf"{_ELSEWHERE.pattern}|\s*(?:{_ITEM})"),
 }
-_SENTENCE_END = r"[.!?:](?=[\s*)]|$)"
-_CLOSERS = {
-    brackets: re.compile(rf"[{re.escape(brackets)}\s\ufeff\u200b\u200c\u200d\u2060]+") for brackets in ("}]", "}])")
-}
+_CLOSERS = {brackets: re.compile(rf"[{re.escape(brackets)}{_BLANK}]+") for brackets in ("}]", "}])")}
+# What may follow closing brackets behind a closing quote: structure, a marker, or a sentence's end. Not a word: in
+# `"a [b] c"` the bracket stands in the string.
 _AFTER_CLOSERS = {
-    "}]": re.compile(rf"[,<`~;|\[✿{{*]|\\n|{_SENTENCE_END}|$"),
-    "}])": re.compile(rf"[,<`~;|\[✿{{*\"']|\\n|{_SENTENCE_END}|$"),
+    brackets: re.compile(rf"[,<`~;|\[✿{{*{more}]|\\n|[.!?:](?=[\s*)]|$)|$")
+    for brackets, more in (("}]", ""), ("}])", "\"'"))
 }
+# A tag or a marker at which a string must have ended. Not `<` alone or `<b>`, which stand in texts, nor <|"|>, a quote.
 _STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w+_call")
 
 

@@ -26,7 +26,7 @@ _CACHE_SIZE, _LONGEST_NAME = 64, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolution:
     """Hold the tool that a written name means, or None; `repairs` says how it was found."""
 
     tool: ToolSpec | None
@@ -71,11 +71,11 @@ class ToolIndex:
     open: bool = False
     folded: dict[str, list[str]] = field(default_factory=dict)
     last: dict[str, list[str]] = field(default_factory=dict)
-    known: dict[str, Resolved] = field(default_factory=dict)
+    known: dict[str, Resolution] = field(default_factory=dict)
     endings: re.Pattern[str] | None = None
     keys: CallKeys = CallKeys()  # noqa: RUF009 - a NamedTuple is fixed
 
-    def resolve(self, written: str) -> Resolved:
+    def resolve(self, written: str) -> Resolution:
         """Return the tool that `written` means.
 
         >>> index = tool_index([{"name": "math.factorial"}, {"name": "get_weather"}])
@@ -89,14 +89,16 @@ class ToolIndex:
             found = self.known[written] = self._resolve(written)
         return found
 
-    def _resolve(self, written: str) -> Resolved:
+    def _resolve(self, written: str) -> Resolution:
         if (exact := self.tools.get(written)) is not None:
-            return Resolved(exact)
+            return Resolution(exact)
         if len(written) > _LONGEST_NAME:
-            return Resolved(None)
+            return Resolution(None)
+        if not self.folded:
+            self._fold()
         cleaned = clean(written)
         if (exact := self.tools.get(cleaned)) is not None:
-            return Resolved(
+            return Resolution(
                 exact, ("name_prefix" if len(cleaned) < len(written.strip(_AROUND)) else "name_decoration",)
             )
         for table, key, code in (
@@ -106,8 +108,18 @@ class ToolIndex:
         ):
             names = table.get(key, ())
             if key and len(names) == 1:
-                return Resolved(self.tools[names[0]], (code,))
-        return Resolved(None)
+                return Resolution(self.tools[names[0]], (code,))
+        return Resolution(None)
+
+    def _fold(self) -> None:
+        """Fill the tables for names that are not written exactly; few replies need them."""
+        folded: dict[str, list[str]] = {}
+        last: dict[str, list[str]] = {}
+        for name in self.tools:
+            folded.setdefault(fold(name), []).append(name)
+            last.setdefault(fold(re.split(r"[.:/]", name)[-1]), []).append(name)
+        self.last.update(last)  # whole, since another thread may be reading, and `folded` last
+        self.folded.update(folded)
 
     def closest(self, written: str) -> tuple[str, ...]:
         """Return up to three declared names that look like `written`."""
@@ -116,6 +128,10 @@ class ToolIndex:
     def declared(self, written: str) -> bool:
         """Tell whether `written` means a declared tool."""
         return written in self.tools or self.resolve(written).tool is not None
+
+    def may_be(self, written: str) -> bool:
+        """Tell whether `written` means a declared tool, or any name may be one."""
+        return self.open or self.declared(written)
 
 
 def name_endings(names: list[str]) -> re.Pattern[str] | None:
@@ -170,9 +186,6 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
         return held[2]
     specs = [_spec(item) for item in given]
     index = ToolIndex({spec.name: spec for spec in specs}, endings=name_endings([spec.name for spec in specs]))
-    for name in index.tools:
-        index.folded.setdefault(fold(name), []).append(name)
-        index.last.setdefault(fold(re.split(r"[.:/]", name)[-1]), []).append(name)
     if len(_cache) >= _CACHE_SIZE:
         _cache.clear()
     _cache[key] = (given, marks, index)  # holding the tools keeps their ids from being used again

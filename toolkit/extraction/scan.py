@@ -13,10 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from toolkit.extraction.syntaxes import ALIASES, Syntax, load
+from toolkit.extraction.drafts import Syntax
+from toolkit.extraction.syntaxes import ALIASES, load
 
 _LITERAL = re.compile(r"(?:(?:[\w<>/ ✿｜▁-]|\\[^\w\s])(?![?*+{]))*")
 _CHARACTERS = {r"\n": "\n"}  # what an escaped first character stands for, if not for itself
+
+
+Keyed = tuple[str, Syntax]  # a name of a group in a pattern, and what it opens
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,13 @@ class Triggers:
     """Hold the patterns for one choice of syntaxes.
 
     Attributes:
-        searches: the first characters of a pattern, and it; the name of a match's group is its syntax.
+        searches: the first characters of a pattern, and it; the name of a match's group is the key of its syntax.
         at_start: what may begin a line, without the line break.
-        syntaxes: the syntaxes by name.
-        later: name -> the syntaxes with the same first character that are tried after it, each with its pattern and
+        syntaxes: key -> syntax.
+        later: key -> the syntaxes with the same first character that are tried after it, each with its pattern and
             its pattern for the start of a line.
         by_name: the syntax that is searched for by the names of the tools.
+        labels: what calls may be labelled; None for anything.
     """
 
     searches: tuple[tuple[str, re.Pattern[str]], ...]
@@ -37,11 +42,13 @@ class Triggers:
     syntaxes: dict[str, Syntax]
     later: dict[str, list[tuple[Syntax, re.Pattern[str], re.Pattern[str]]]]
     by_name: Syntax | None
+    labels: frozenset[str] | None
 
-    @property
-    def by_name_key(self) -> str:
-        """Return the name of the syntax that is searched for by name."""
-        return self.by_name.name if self.by_name is not None else ""
+    def opened(self, found: re.Match[str]) -> Syntax:
+        """Return the syntax that a match opens; a match without a group is a tool's name before a bracket."""
+        syntax = self.syntaxes[found.lastgroup] if found.lastgroup else self.by_name
+        assert syntax is not None
+        return syntax
 
     def others(self, found: re.Match[str]) -> Iterator[tuple[Syntax, re.Match[str]]]:
         """Yield the syntaxes that open at the same place and are tried after the one that was found."""
@@ -55,38 +62,40 @@ class Triggers:
 @cache
 def triggers(names: frozenset[str] | None) -> Triggers:
     """Return the patterns for these syntaxes; None for all."""
-    chosen = [one for one in load().values() if names is None or one.mark or names & set(one.labels)]
-    by_first: dict[str, list[Syntax]] = {}
-    for one in chosen:
+    chosen = [one for one in load() if names is None or one.kind != "call" or names & set(one.labels)]
+    keyed = [(f"s{number}", one) for number, one in enumerate(chosen)]
+    by_first: dict[str, list[Keyed]] = {}
+    for key, one in keyed:
         if not one.by_name:
-            by_first.setdefault(split_first(one.opener)[0], []).append(one)
+            by_first.setdefault(split_first(one.opener)[0], []).append((key, one))
     searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in by_first.items())
     at_start = re.compile(_branches(by_first[r"\n"]) if r"\n" in by_first else r"(?!)")
     later = {
-        one.name: [_alone(other) for other in group[place + 1 :]]
+        key: [_alone(other) for _, other in group[place + 1 :]]
         for group in map(_in_order, by_first.values())
-        for place, one in enumerate(group)
+        for place, (key, _) in enumerate(group)
     }
     by_name = next((one for one in chosen if one.by_name), None)
-    return Triggers(searches, at_start, {one.name: one for one in chosen}, later, by_name)
+    labels = names and names.union(*(one.labels for one in chosen if one.name in names))
+    return Triggers(searches, at_start, dict(keyed), later, by_name, labels)
 
 
 def _alone(one: Syntax) -> tuple[Syntax, re.Pattern[str], re.Pattern[str]]:
     return one, re.compile(one.opener), re.compile(split_first(one.opener)[1])
 
 
-def _in_order(group: list[Syntax]) -> list[Syntax]:
+def _in_order(group: list[Keyed]) -> list[Keyed]:
     """Return the syntaxes with one first character in the order in which they are tried."""
-    return [one for one in group if not one.starts and not one.late] + [one for one in group if one.starts or one.late]
+    return sorted(group, key=lambda item: bool(item[1].starts or item[1].late))
 
 
-def _branches(group: list[Syntax]) -> str:
+def _branches(group: list[Keyed]) -> str:
     """Return the rests of openers with the same first character as one pattern; the guarded ones come behind a test."""
-    guarded = [one for one in group if one.starts]
-    branches = [_branch(one) for one in _in_order(group) if not one.starts]
+    guarded = [item for item in group if item[1].starts]
+    branches = [_branch(*item) for item in _in_order(group) if not item[1].starts]
     if guarded:
-        words = _words(sorted({word for one in guarded for word in one.starts}))
-        rests = "|".join(map(_branch, guarded))
+        words = _words(sorted({word for _, one in guarded for word in one.starts}))
+        rests = "|".join(_branch(*item) for item in guarded)
         branches.append(rf"(?=[ \t]*+(?:[^A-Za-z \t\r\n]|{words}))(?:{rests})")
     return f"(?:{'|'.join(branches)})"
 
@@ -104,13 +113,14 @@ def _words(words: list[str]) -> str:
     return f"(?=[{''.join(by_first)}])(?:{groups})"
 
 
-def _branch(one: Syntax) -> str:
-    return f"(?P<{one.name}>{split_first(one.opener)[1]})"
+def _branch(key: str, one: Syntax) -> str:
+    return f"(?P<{key}>{split_first(one.opener)[1]})"
 
 
-def _literal(group: list[Syntax]) -> str:
+def _literal(group: list[Keyed]) -> str:
     """Return the characters that all openers of a group begin with; the longer, the fewer places are looked at."""
-    return _literally(group[0].opener) if len(group) == 1 else _literally(group[0].opener)[:1]
+    literally = _literally(group[0][1].opener)
+    return literally if len(group) == 1 else literally[:1]
 
 
 def _literally(opener: str) -> str:
@@ -153,7 +163,7 @@ def syntax_names(protocol: object) -> frozenset[str] | None:
         names = [str(getattr(protocol, "syntax", "auto")), *map(str, getattr(protocol, "fallbacks", ()))]
     if "auto" in names:
         return None
-    known = {label for one in load().values() for label in one.labels}
+    known = {label for one in load() for label in one.labels}
     wanted = frozenset(ALIASES.get(name, name) for name in names)
     if unknown := sorted(wanted - known):
         raise _unknown_syntax(unknown[0], known)

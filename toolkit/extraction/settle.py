@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.extraction.coerce import Coercion
 from toolkit.extraction.drafts import NOTHING, Draft, Source
 from toolkit.extraction.lenient_json import read_json
-from toolkit.extraction.negatives import is_example_name, is_no_tool, is_placeholder, is_schema
+from toolkit.extraction.negatives import is_example_name, is_no_tool, is_schema, is_template
 from toolkit.extraction.resolve import NAME, ToolSpec, clean
 from toolkit.extraction.types import Confidence, ExtractedCall, Rejected
 
@@ -49,13 +49,13 @@ def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
     repairs = [*draft.repairs, *repairs, *more]
     if is_schema(arguments, tool):
         raise Refused("schema_echo", "A schema stands in place of arguments.")
-    if is_placeholder(arguments, tool):
+    if is_template(arguments, tool):
         raise Refused("placeholder", "Every value only holds a place.")
-    notes: tuple[str, ...] = ("in_sentence",) if draft.doubtful == "in_sentence" else ()
+    notes: tuple[str, ...] = ()
     if tool is not None:
         coercion = Coercion(tool.parameters)
         arguments = coercion.untyped(arguments) if draft.untyped else coercion.arguments(arguments, draft.sources)
-        repairs, notes = repairs + coercion.repairs, (*notes, *coercion.notes)
+        repairs, notes = repairs + coercion.repairs, tuple(coercion.notes)
     elif draft.untyped:
         arguments = Coercion({}).untyped(arguments)
     if "duplicate_keys" in repairs:

@@ -92,7 +92,7 @@ def _named(
     tool = tools.resolve(name).tool
     known = tool is not None and bool(rest) and all(one in tool.properties for one in rest)
     if tool is not None and known and all(one in rest for one in tool.required):
-        return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"), flat=True)
+        return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"))
     if rest and (not explicit or tools.keys.only):
         return None
     if "description" in rest:

@@ -70,7 +70,7 @@ class StreamExtractor:
         self._parts: list[str] = []
         self._length = self._next_look = 0
         self._early_looks = _EARLY_LOOKS
-        self._walk = Walk(new_source("", self.tools, None), syntax_names(protocol))
+        self._walk = Walk(new_source("", self.tools, None, protocol), syntax_names(protocol))
         self._wishes = Wishes()
         self._taken_back = 0
         self._shown = [0, 0, 0]  # pieces of text, thoughts and calls of the walk that were handed out
@@ -97,9 +97,7 @@ class StreamExtractor:
             if ">" not in chunk or self._early_looks <= 0:
                 return []
             self._early_looks -= 1  # a closing tag may be in it, and a look ahead of time is worth its price
-        source = new_source(self.text, self.tools, None)
-        self._walk.source = source
-        self._walk.heads = []
+        self._walk.renew(new_source(self.text, self.tools, None, self.protocol))
         while not self._walk.stopped and self._advance():
             pass
         open_length = self._length - self._walk.pos
@@ -113,8 +111,7 @@ class StreamExtractor:
             self.text, self.tools, self.protocol,
             finish_reason=finish_reason, native_calls=native_calls, calls_in_thought=self.calls_in_thought,
         )  # fmt: skip
-        self._walk.source = new_source(self.text, self.tools, finish_reason)
-        self._walk.heads = []
+        self._walk.renew(new_source(self.text, self.tools, finish_reason, self.protocol))
         if not self._walk.stopped:
             self._walk.run()
         texts = [event for event in self._events() if event.kind != "call"]
@@ -130,18 +127,18 @@ class StreamExtractor:
         if found is None:
             self._show_until(self._held_from(text))
             return False
-        name, reading = walk.read(found)
+        syntax, reading = walk.read(found)
         if reading is None or reading.end <= walk.pos:
             if len(text) - found.start() < _PATIENCE:
                 self._show_until(min(self._word_before(found.start()), self._held_from(text)))
                 return False
             walk.skip(found)
             return True
-        if not _settled(name, reading, text):
+        if not _settled(reading, text):
             starts = [draft.span[0] for draft in reading.drafts] + [one.span[0] for one in reading.rejected]
             self._show_until(min([self._word_before(found.start()), self._held_from(text), *starts]))
             return False
-        walk.take(name, found.start(), reading)
+        walk.take(syntax, reading, found.start())
         return True
 
     def _show_until(self, end: int) -> None:
@@ -170,32 +167,32 @@ class StreamExtractor:
     def _events(self) -> list[StreamEvent]:
         """Return what the walk has gathered since the last time."""
         walk = self._walk
-        texts, thoughts, taken = self._shown
+        texts, thoughts, given = self._shown
         if walk.taken_back > self._taken_back:
-            self._taken_back, texts, taken = walk.taken_back, 0, 0
+            self._taken_back, texts, given = walk.taken_back, 0, 0
         said = "".join(walk.text[texts:])
         events = [StreamEvent("thinking", piece) for piece in walk.thinking[thoughts:] if piece]
         if said:
             events.append(StreamEvent("text", said))
-        for one in walk.taken[taken:]:
-            taken += 1
+        for one in walk.candidates[given:]:
+            given += 1
             if one.in_sentence:
                 continue  # it counts only if no clearer call follows, which the end will tell
             if self._wishes.again(one, walk.source.text):
                 continue
             self.calls.append(one.call)
             events.append(StreamEvent("call", call=one.call))
-        self._shown = [len(walk.text), len(walk.thinking), taken]
+        self._shown = [len(walk.text), len(walk.thinking), given]
         return events
 
 
-def _settled(name: str, reading: Reading, text: str) -> bool:
+def _settled(reading: Reading, text: str) -> bool:
     """Tell whether more text could not change a reading."""
     end = reading.end
     after = len(text) - end
     if any(one.reason == "truncated" for one in reading.rejected) or (reading.rejected and after < _FAR):
         return False
-    if name.startswith("thought") or not reading.drafts:
+    if not reading.drafts:
         return after > 0
     if any(_open_ended(draft) for draft in reading.drafts):
         return after > _PATIENCE
@@ -211,4 +208,4 @@ def _settled(name: str, reading: Reading, text: str) -> bool:
 
 def _open_ended(draft: Draft) -> bool:
     """Tell whether a value may go on behind what was taken for its end, until a closer shows that it did."""
-    return "missing_closers" in draft.repairs or draft.syntax == "yamlish" or (draft.untyped and not draft.closed)
+    return "missing_closers" in draft.repairs or (draft.untyped and not draft.closed)

@@ -16,7 +16,6 @@ from toolkit.extraction.quoted import Quote, find_quote, read_string
 
 DEPTH = 64  # nested levels; the strict reader, in C, allows more
 
-BLANK = re.compile(r"[ \t\r\n]*")
 _JUNK = re.compile(r"[\s\ufeff\u200b\u200c\u200d\u2060]+|//[^\n]*|/\*|#[^\n]*")
 _MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#")
 _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
@@ -31,6 +30,7 @@ _KEY_AHEAD = re.compile(r"\s*(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]
 STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\r?\n\s*(?:[A-Z*\n-])|$")
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NOT_FINITE = {"NaN", "Infinity", "nan", "inf", "Inf"}
+_PLACE = re.compile(r"\.\.\.|…|<[\w -]*>|(?:function|tool|action)_name\b")  # what templates write for a value
 
 
 class Unreadable(Exception):  # noqa: N818 - control flow, never seen outside the package
@@ -52,6 +52,9 @@ class ValueReader:
     """
 
     closers = "}]"
+    template: re.Pattern[str] | None = re.compile(
+        r"\s*[A-Za-z_][\w .-]*\}"
+    )  # words in place of all members, as in `{its arguments}`
 
     def __init__(self, text: str, pos: int, limit: int, *, bare_values: bool = False) -> None:
         self.text, self.pos, self.limit, self.bare_values = text, pos, limit, bare_values
@@ -119,6 +122,8 @@ class ValueReader:
             if doubled := self.peek() == "{":
                 self.note("doubled_braces")
                 self.pos += 1
+            if self.template is not None and self.template.match(self.text, self.pos, self.limit):
+                raise self.fail("placeholder")
         else:
             self.note("missing_open_brace")
         result: dict[str, Any] = {}
@@ -272,7 +277,7 @@ class ValueReader:
         text = self.text
         if word in _NOT_FINITE or text.startswith(("-Infinity", "-inf", "-NaN"), start):
             raise self.fail("not_finite")
-        if text.startswith(("...", "…"), start) or re.compile(r"<[\w -]*>").match(text, start, self.limit):
+        if _PLACE.match(text, start, self.limit):
             raise self.fail("placeholder")
         found = _BARE_VALUE.match(text, start, self.limit)
         if not self.bare_values or found is None or found.end() >= self.limit:

@@ -9,37 +9,38 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from toolkit.extraction.drafts import Reading, Source
+from toolkit.extraction.drafts import Reading, Source, Syntax
 from toolkit.extraction.places import place
 from toolkit.extraction.scan import triggers
 from toolkit.extraction.settle import confidence, settle
 from toolkit.extraction.types import ExtractedCall, Rejected, Span
 
-_KEEP_TEXT = {
-    "placeholder",
-    "schema_echo",
-    "undeclared",
-    "no_arguments",
-    "quoted",
-    "hedged",
-    "example",
-    "in_sentence",
-    "signature",
-    "no_tool_wanted",
-    "other_syntax",
-}
-
-
+# Reasons for which a candidate is no call but words, which stay for the user to read.
+_WORDS = {
+    "placeholder", "schema_echo", "undeclared", "no_arguments", "quoted", "hedged", "example", "in_sentence",
+    "signature", "no_tool_wanted", "other_syntax",
+}  # fmt: skip
 _DEEPEST = 3  # regions within regions; deeper ones are text
+_INVENTED = re.compile(r"\s*[*_]{0,2}(?:Observation|Thought|Action|Final Answer|Tool|User)\b")
+_TOKENS = re.compile(r"</s>|<\|[\w]+\|>|</?\w+>|```")  # what may stand behind a call without being words
 
 
-class Taken(NamedTuple):
-    """Hold an accepted call and how it stands: `explicit`, in a sentence, closed."""
+class Candidate(NamedTuple):
+    """Hold what is a call unless the rest of the reply says otherwise, and how it stands.
+
+    Attributes:
+        call: the call.
+        explicit: a marker announces it.
+        in_sentence: it stands in a sentence.
+        closed: every closer was there.
+        bare: it is a name and a bracket in plain text.
+    """
 
     call: ExtractedCall
     explicit: bool
     in_sentence: bool
     closed: bool
+    bare: bool
 
 
 class Walk:
@@ -48,29 +49,36 @@ class Walk:
     Attributes:
         pos: where the walk stands.
         floor: where the last construct ended.
-        taken: accepted calls.
+        candidates: what is a call so far.
         rejected: candidates that are no calls.
         text: pieces for the user.
         thinking: pieces of thought.
         thought_last: calls in a closed thought with nothing behind it.
+        taken_back: how often all before was made a thought.
         stopped: nothing further is read.
     """
 
-    def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0) -> None:
-        self.source, self.names, self.depth = source, names, depth
+    def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0, start: int = 0) -> None:
+        self.names, self.depth = names, depth
         self.triggers = triggers(names)
         self.searches = self.triggers.searches
         if self.triggers.by_name is not None and source.tools.endings is not None:
             self.searches = (*self.searches, ("(", source.tools.endings))
-        self.heads: list[re.Match[str] | None] = []  # the next match of each search; empty if the text is new
-        self.pos = self.floor = 0
-        self.taken: list[Taken] = []
+        self.renew(source)
+        self.pos = self.floor = start
+        self.candidates: list[Candidate] = []
         self.rejected: list[Rejected] = []
         self.text: list[str] = []
         self.thinking: list[str] = []
-        self.thought_last: list[Taken] = []
-        self.taken_back = 0  # how often all before was made a thought
+        self.thought_last: list[Candidate] = []
+        self.taken_back = 0
         self.stopped = False
+
+    def renew(self, source: Source) -> None:
+        """Go on over another text that begins as the one before."""
+        self.source = source
+        self.heads: list[re.Match[str] | None] = [None] * len(self.searches)  # the next match of each search
+        self.starts = [-1] * len(self.searches)  # where it begins; behind the text if there is none
 
     def run(self) -> Walk:
         """Walk to the end."""
@@ -85,11 +93,11 @@ class Walk:
             self.text.append(self.source.text[self.pos : self.source.limit])
             self.pos = self.source.limit
             return False
-        name, reading = self.read(found)
+        syntax, reading = self.read(found)
         if reading is None or reading.end <= self.pos:
             self.skip(found)
         else:
-            self.take(name, found.start(), reading)
+            self.take(syntax, reading, found.start())
         return True
 
     def find(self) -> re.Match[str] | None:
@@ -99,18 +107,18 @@ class Walk:
             found = self.triggers.at_start.match(source.text, self.pos, source.limit)
         return found or self.next()
 
-    def read(self, found: re.Match[str]) -> tuple[str, Reading | None]:
-        """Read what begins at a place; the name of the syntax and its reading, or None if nothing does."""
-        name = found.lastgroup or self.triggers.by_name_key
-        if self.depth >= _DEEPEST and name.startswith("thoughts"):
-            return name, None
-        reading = self.triggers.syntaxes[name].read(self.source, found)
+    def read(self, found: re.Match[str]) -> tuple[Syntax, Reading | None]:
+        """Read what begins at a place; the syntax and its reading, or None if nothing does."""
+        syntax = self.triggers.opened(found)
+        if self.depth >= _DEEPEST and syntax.kind == "thought":
+            return syntax, None
+        reading = syntax.read(self.source, found, syntax)
         if reading is None:
             for other, opened in self.triggers.others(found):
-                reading = other.read(self.source, opened)
+                reading = other.read(self.source, opened, other)
                 if reading is not None:
-                    return other.name, reading
-        return name, reading
+                    return other, reading
+        return syntax, reading
 
     def skip(self, found: re.Match[str]) -> None:
         """Step over a place where nothing begins."""
@@ -123,47 +131,38 @@ class Walk:
         Each search goes on only once its last match was passed, so that all of them together stay one pass each.
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
-        heads = self.heads
-        if not heads:
-            for first, pattern in self.searches:  # `str.find` finds the first character faster than any pattern
-                at = text.find(first, pos, limit)
-                heads.append(pattern.search(text, at, limit) if at >= 0 else None)
-        found, start = None, limit + 1
-        for number, head in enumerate(heads):
-            if head is None:
-                continue
-            at = head.start()
-            if at < pos:
+        starts, heads = self.starts, self.heads
+        nearest, found = limit + 1, None
+        for number, start in enumerate(starts):
+            if start < pos:
                 first, pattern = self.searches[number]
-                at = text.find(first, pos, limit)
-                head = heads[number] = pattern.search(text, at, limit) if at >= 0 else None  # noqa: PLW2901
-                if head is None:
-                    continue
-                at = head.start()
-            if at < start:
-                found, start = head, at
+                at = text.find(first, pos, limit)  # it finds the first character faster than any pattern
+                head = heads[number] = pattern.search(text, at, limit) if at >= 0 else None
+                start = starts[number] = limit + 1 if head is None else head.start()  # noqa: PLW2901
+            if start < nearest:
+                nearest, found = start, heads[number]
         return found
 
-    def take(self, name: str, start: int, reading: Reading) -> None:
+    def take(self, syntax: Syntax, reading: Reading, start: int) -> None:
         """Take what a syntax read, and go on behind it."""
         begin = start
-        for draft in reading.drafts:
-            begin = min(begin, draft.span[0])
-        for one in reading.rejected:
-            begin = min(begin, one.span[0])
-        before = self.source.text[self.pos : begin] if begin >= self.pos else ""
+        for parts in (reading.drafts, reading.rejected):
+            if parts:
+                begin = min(begin, parts[0].span[0])
         if begin < self.pos:  # the name stood before the trigger
             self.cut_back(self.pos - begin)
-        self.text.append(before)
-        if name.startswith("thought"):
-            self.thought(name, reading)
+        self.text.append(self.source.text[self.pos : begin])
+        if syntax.kind == "thought_end":
+            self.take_back()
+        elif syntax.kind == "thought" and reading.inner is not None:
+            self.thought(*reading.inner, reading.end)
         elif reading.inner is not None:
-            self.inside(reading)
+            self.inside(*reading.inner, reading.end)
         else:
-            self.gather(begin, reading)
+            self.gather(syntax, reading, begin)
         self.pos = self.floor = reading.end
-        self.stopped = self.stopped or (reading.final and not name.startswith("thoughts"))
-        if reading.final and not name.startswith(("thoughts", "final", "invented")):
+        self.stopped = self.stopped or syntax.kind == "end" or reading.final
+        if reading.final:
             self.drop_invented()
 
     def cut_back(self, length: int) -> None:
@@ -175,125 +174,84 @@ class Walk:
                 return
             length -= len(piece)
 
-    def gather(self, begin: int, reading: Reading) -> None:
+    def gather(self, syntax: Syntax, reading: Reading, begin: int) -> None:
         """Settle the drafts of a reading."""
-        source = self.source
-        where = None
-        if not reading.explicit and not reading.placed and reading.drafts:
-            where = place(
-                source.text,
-                begin,
-                reading.end,
-                self.floor,
-                listed=source.text[begin] in "{[`~" or reading.drafts[0].syntax != "llama_pythonic",
-            )
-        outcomes: list[ExtractedCall | Rejected] = []
+        source, where = self.source, None
+        if reading.drafts and not reading.explicit:
+            listed = not syntax.by_name or source.text[begin] in "{[`~"
+            exact = all(draft.exact and draft.closed for draft in reading.drafts)
+            where = place(source.text, begin, reading.end, self.floor, listed=listed, exact=exact)
+        in_sentence = where is not None and where.kind == "sentence"
+        refused: list[Rejected] = []
         for draft in reading.drafts:
             outcome = settle(draft, source, reading.explicit)
-            if isinstance(outcome, ExtractedCall) and where is not None and where.veto is not None:
-                outcome = Rejected(draft.span, draft.syntax, where.veto, "Its place shows no call.", outcome.tool_name)
-            elif isinstance(outcome, ExtractedCall) and not self.allowed(outcome.syntax):
-                outcome = Rejected(draft.span, draft.syntax, "other_syntax", "", outcome.tool_name)
-            outcomes.append(outcome)
-            if isinstance(outcome, ExtractedCall):
-                sentence = where is not None and where.kind == "sentence"
-                self.taken.append(Taken(outcome, reading.explicit, sentence, draft.closed))
-        refused = [one for one in outcomes if isinstance(one, Rejected)]
+            if isinstance(outcome, Rejected):
+                refused.append(outcome)
+            elif where is not None and where.veto is not None:
+                refused.append(_turned_down(outcome, where.veto, "Its place shows no call."))
+            elif self.triggers.labels is not None and outcome.syntax not in self.triggers.labels:
+                refused.append(_turned_down(outcome, "other_syntax"))
+            else:
+                self.candidates.append(Candidate(outcome, reading.explicit, in_sentence, draft.closed, syntax.by_name))
         self.rejected += [*refused, *reading.rejected]
         if reading.text:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
-        failed = reading.rejected if not reading.drafts else ()
-        if failed and all(one.reason in _KEEP_TEXT for one in failed):
-            self.text.append(source.text[begin : reading.end])
-        if refused and len(refused) == len(outcomes) and all(one.reason in _KEEP_TEXT for one in refused):
+        failed = reading.rejected if not reading.drafts else refused if len(refused) == len(reading.drafts) else ()
+        if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
 
-    def allowed(self, label: str) -> bool:
-        """Tell whether the protocol allows this syntax."""
-        return (
-            self.names is None
-            or label in self.names
-            or any(label in one.labels for one in self.triggers.syntaxes.values() if one.name in self.names)
-        )
-
-    def thought(self, name: str, reading: Reading) -> None:
-        """Take a thought; drafts in it are no calls, but an open one may end in the call that is meant."""
-        if name.startswith("thought_end"):
-            self.take_back()
-            return
-        if reading.inner is None:
-            self.thinking.append(reading.thinking.strip())
-            return
-        start, end = reading.inner
-        inside = Walk(self.source.within(end), self.names, self.depth + 1)
-        inside.pos = inside.floor = start
-        inside.run()
-        if reading.final:
-            meant = trailing(inside, self.source.text, end)
-            if meant:
-                first = meant[0].call.span[0]
-                self.thinking.append(self.source.text[start:first].strip())
-                self.taken += [one._replace(call=from_open_thought(one.call)) for one in meant]
-                self.rejected += [in_thinking(one.call) for one in inside.taken if one not in meant]
-                return
+    def thought(self, start: int, end: int, behind: int) -> None:
+        """Take a thought; drafts in it are no calls, but one without an end may end in the call that is meant."""
+        inside = Walk(self.source.within(end), self.names, self.depth + 1, start).run()
+        meant = trailing(inside, self.source.text, end) if end == behind else []
+        if meant:
+            end = meant[0].call.span[0]
+            self.candidates += [one._replace(call=from_open_thought(one.call)) for one in meant]
+        elif inside.candidates and not self.source.text[behind : self.source.limit].strip():
+            self.thought_last = inside.candidates
         self.thinking.append(self.source.text[start:end].strip())
-        self.rejected += [in_thinking(one.call) for one in inside.taken]
-        if inside.taken and not self.source.text[reading.end : self.source.limit].strip():
-            self.thought_last = inside.taken
+        self.rejected += [in_thinking(one.call) for one in inside.candidates if one not in meant]
 
     def take_back(self) -> None:
         """Make a thought of all that stands before a closing tag whose opening tag was in the prompt."""
-        self.rejected += [in_thinking(one.call) for one in self.taken]
-        self.rejected = [
-            one if one.reason in ("in_thinking",) else replace(one, reason="in_thinking") for one in self.rejected
-        ]
+        self.rejected += [in_thinking(one.call) for one in self.candidates]
+        self.rejected = [replace(one, reason="in_thinking") for one in self.rejected]
         before = "".join(self.text).strip()
-        if before or self.taken:
+        if before or self.candidates:
             self.thinking.append(before)
-        self.taken, self.text = [], []
+        self.candidates, self.text = [], []
         self.taken_back += 1
 
-    def inside(self, reading: Reading) -> None:
+    def inside(self, start: int, end: int, behind: int) -> None:
         """Walk a region of its own, such as the content of a fence."""
-        start, end = reading.inner or (0, 0)
         if self.depth >= _DEEPEST:
             self.text.append(self.source.text[start:end])
             return
-        inner = Walk(self.source.within(end), self.names, self.depth + 1)
-        inner.pos = inner.floor = start
-        inner.run()
+        inner = Walk(self.source.within(end), self.names, self.depth + 1, start).run()
         self.rejected += inner.rejected
         self.thinking += inner.thinking
-        if inner.taken:
-            self.taken += [widened(inner.taken, reading, self.floor)] if len(inner.taken) == 1 else inner.taken
-            self.text += inner.text
-        else:
-            self.text.append(self.source.text[max(self.floor, self.pos) : reading.end])
+        self.candidates += inner.candidates
+        self.text += inner.text if inner.candidates else [self.source.text[max(self.floor, self.pos) : behind]]
         self.stopped = self.stopped or inner.stopped
 
     def drop_invented(self) -> None:
         """Drop what follows the first action, if the model went on with an answer of its own making."""
         rest = self.source.text[self.pos : self.source.limit]
-        if re.match(r"\s*[*_]{0,2}(?:Observation|Thought|Action|Final Answer|Tool|User)\b", rest):
+        if _INVENTED.match(rest):
             self.rejected.append(
                 Rejected((self.pos, self.source.limit), "react", "after_action", "Invented by the model.")
             )
             self.pos = self.floor = self.source.limit
 
 
-def widened(taken: list[Taken], reading: Reading, floor: int) -> Taken:
-    """Let the span of the only call in a fence cover the fence."""
-    return taken[0]
-
-
-def trailing(inside: Walk, text: str, end: int) -> list[Taken]:
+def trailing(inside: Walk, text: str, end: int) -> list[Candidate]:
     """Return the explicit calls with which a thought that was never closed ends."""
-    meant: list[Taken] = []
+    meant: list[Candidate] = []
     edge: Span = (end, end)
-    for one in reversed(inside.taken):
-        between = re.sub(r"</s>|<\|[\w]+\|>|</?\w+>|```", "", text[one.call.span[1] : edge[0]])
+    for one in reversed(inside.candidates):
+        between = _TOKENS.sub("", text[one.call.span[1] : edge[0]])
         if not one.explicit or between.strip():
             break
         meant.insert(0, one)
@@ -309,4 +267,8 @@ def from_open_thought(call: ExtractedCall) -> ExtractedCall:
 
 def in_thinking(call: ExtractedCall) -> Rejected:
     """Return the rejection of a draft in a thought."""
-    return Rejected(call.span, call.syntax, "in_thinking", "A draft in a thought is no call.", call.tool_name)
+    return _turned_down(call, "in_thinking", "A draft in a thought is no call.")
+
+
+def _turned_down(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
+    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)

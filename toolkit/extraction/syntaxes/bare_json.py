@@ -1,22 +1,20 @@
-"""Read call objects that nothing announces, alone or in a sentence: Ollama leaks, small Llamas, Qwen2.5-Coder.
+"""Read call objects that nothing announces, alone or in a sentence.
 
 >>> from toolkit.extraction import extract
->>> extract('{"name": "f", "arguments": {"a": 1}}', tools=[{"name": "f"}]).calls[0].syntax
-'bare_json'
 >>> extract('{"name": "Orla", "age": 41}', tools=[{"name": "f"}]).status
 'abstained'
 """
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.bodies import SURPLUS
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
-from toolkit.extraction.places import place, shown
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
+_LOOK = 600
 _NAME_KEY = re.compile(
     r"(?:name|tool|function|action|func|command|recipient|toolName|functionName|tool_call|tool_calls|function_call)\w{0,5}"
     r"(?:[\"'”’`]|\\\"|&quot;|&#34;)?\s*:",
@@ -25,52 +23,48 @@ _CALL_AHEAD = re.compile(
     r"[{\[]\s*[{\[]?\s*[\"'“]?(?:name|tool|tool_name|function|function_name|action)[\"'”]?\s*:\s*[\"'“]([^\"'”\n]+)[\"'”]"
 )
 _FIRST_KEY = re.compile(r"[{\[]\s*\{?\s*[\"'“]([^\"'”\n]{1,100})[\"'”]\s*:")
-_EXTRA = re.compile(r"[}\]]+")
 _STRAY = re.compile(
     r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
 )
-_LOOK = 600
-_OPENED = re.compile(r"(?:^|[:\n])[ \t]*\($")
-_CLOSED = re.compile(r"\)[\s.;]*?(?:\n|$)")
 _BACK = re.compile(r"functools\s*$")
 
 
 @syntax(
-    "bare_json",
-    opener=r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+:|\{\s*[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
-    labels=("json_list", "single_key", "openai_json", "xlam_v1", "hermes"),
-)
-def read_object(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one object."""
+    "bare_json", '{"name": "f", "arguments": {"a": 1}}',
+    r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+:|\{\s*[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
+    labels="json_list single_key openai_json xlam_v1 hermes",
+)  # fmt: skip
+def read_object(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read one object that nothing announces: Ollama leaks, small Llamas, Qwen2.5-Coder."""
     return _read(source, found.start(), "bare_json")
 
 
-@syntax("json_list", opener=r"\[(?=[\s\ufeff\u200b]*\{)", labels=("xlam_list", "single_key", "phi4mini"))
-def read_list(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one list of objects; `functools` before it is Phi-4-mini's marker."""
+@syntax(
+    "json_list", '[{"name": "f", "arguments": {"a": 1}}]', r"\[(?=[\s\ufeff\u200b]*\{)",
+    labels="xlam_list single_key phi4mini",
+)  # fmt: skip
+def read_list(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read a list of objects; `functools` before it is Phi-4-mini's marker."""
     marker = _BACK.search(source.text, max(0, found.start() - 16), found.start())
     reading = _read(source, found.start(), "phi4mini" if marker else "json_list", explicit=marker is not None)
     if reading is None or marker is None or not reading.drafts:
         return reading
-    drafts = list(reading.drafts)
-    drafts[0] = drafts[0].at((marker.start(), drafts[0].span[1]))
-    return reading._replace(drafts=tuple(drafts), explicit=True)
+    return reading._replace(drafts=spread(reading.drafts, marker.start(), reading.drafts[-1].span[1]), explicit=True)
 
 
 @syntax(
-    "missing_brace",
-    opener=r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])",
-    labels=("bare_json",),
-    starts='"',
-)
-def read_open(source: Source, found: re.Match[str]) -> Reading | None:
+    "bare_json", '"name": "f", "arguments": {"a": 1}}',
+    r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])",
+    labels="bare_json", starts='"',
+)  # fmt: skip
+def read_open(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read an object whose first brace is missing."""
     at = source.skip(found.start())
     read = mend(source.text, at, source.limit, opened=False)
     if read.problem is not None or not read.closed:
         source.fuel.spend(read.end - at + 64)
         return None
-    return _taken(source, at, read, "bare_json", explicit=False)
+    return _calls(source, at, read, "bare_json", explicit=False)
 
 
 def _read(source: Source, start: int, label: str, explicit: bool = False) -> Reading | None:
@@ -83,7 +77,7 @@ def _read(source: Source, start: int, label: str, explicit: bool = False) -> Rea
         source.fuel.spend(read.end - start + 64)
         if read.problem is not None:
             return _failed(source, start, read, label, explicit)
-    return _taken(source, start, read, label, explicit)
+    return _calls(source, start, read, label, explicit)
 
 
 def _worth_mending(source: Source, start: int) -> bool:
@@ -97,34 +91,23 @@ def _worth_mending(source: Source, start: int) -> bool:
     return key is not None and source.tools.declared(key[1])
 
 
-def _taken(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
+def _calls(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
     """Take the calls of a value; data is stepped over as text."""
     end = read.end
     found = drafts_in(read.value, source.tools, (start, end), label, explicit=explicit, repairs=read.repairs)
     if not found:
         if explicit and read.value == []:
-            return Reading(end, (), (Rejected((start, end), label, "empty"),))
-        return Reading(end, text=source.text[start:end], explicit=False, placed=True)
+            return refusal(source, start, end, "empty", label)
+        return Reading(end, text=source.text[start:end])
     codes: tuple[str, ...] = ()
-    if (extra := _EXTRA.match(source.text, end, source.limit)) is not None:
-        end, codes = extra.end(), ("extra_closers",)
+    if (surplus := SURPLUS.match(source.text, end, source.limit)) is not None:
+        end, codes = surplus.end(), ("extra_closers",)
     stray = _STRAY.match(source.text, end, source.limit)
     if stray is not None and label != "phi4mini":
         end, label, codes = stray.end(), "hermes", (*codes, "missing_open_tag")
     drafts = [_relabel(draft, label, codes, read.closed) for draft in found]
     drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
-    return fit_for_sentence(source, start, Reading(end, tuple(drafts), explicit=explicit or stray is not None))
-
-
-def fit_for_sentence(source: Source, start: int, reading: Reading) -> Reading:
-    """Let a call of exactly the stated form stand in a sentence, or in round brackets, that does not speak about it."""
-    text, exact = source.text, all(draft.exact and draft.closed for draft in reading.drafts)
-    veto = place(text, start, reading.end, 0).veto if exact and not reading.explicit else None
-    if veto == "quoted" and _OPENED.search(text, max(0, start - _LOOK), start) and _CLOSED.match(text, reading.end):
-        veto = "in_sentence"
-    if veto != "in_sentence" or shown(text, start):
-        return reading
-    return reading._replace(drafts=tuple(draft._replace(doubtful=veto) for draft in reading.drafts), placed=True)
+    return Reading(end, tuple(drafts), explicit=explicit or stray is not None)
 
 
 def _relabel(draft: Draft, label: str, codes: tuple[str, ...], closed: bool) -> Draft:
@@ -143,7 +126,6 @@ def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bo
         problem = "schema_echo"
     end = source.limit if read.problem == "truncated" else max(read.end, start + 1)
     name = ahead[1] if ahead is not None else None
-    whole = drafts_in(
-        list(read.members), source.tools, (start, read.end), label, explicit=explicit, repairs=read.repairs
-    )
-    return Reading(end, tuple(whole), (Rejected((start, end), label, problem, "", name),), explicit=explicit)
+    span = (start, read.end)
+    kept = drafts_in(list(read.members), source.tools, span, label, explicit=explicit, repairs=read.repairs)
+    return refusal(source, start, end, problem, label, name, kept)._replace(explicit=explicit)

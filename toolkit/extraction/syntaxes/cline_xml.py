@@ -1,4 +1,4 @@
-r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral.
+r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared.
 
 >>> from toolkit.extraction import extract
 >>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
@@ -8,15 +8,14 @@ r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared:
 
 import re
 
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal
 from toolkit.extraction.parameters import Tags, read_members
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
 
-@syntax("cline_xml", opener=r"<[ \t]*(?!/)[^\W\d][\w.\-]*[ \t]*>", late=True)
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one tool's tag with its parameters."""
+@syntax("cline_xml", "<f>\n<a>1</a>\n</f>", r"<[ \t]*(?!/)[^\W\d][\w.\-]*[ \t]*>", late=True)
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral."""
     name = found[0].strip("<> \t")
     tool = source.tools.resolve(name).tool
     if tool is None:
@@ -35,7 +34,7 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
     )
     members = read_members(source, found.end(), tags, tool)
     if members.cut:
-        return Reading(source.limit, (), (Rejected((found.start(), source.limit), "cline_xml", "truncated", "", name),))
+        return refusal(source, found.start(), source.limit, "truncated", "cline_xml", name)
     closing = closer.match(source.text, members.end, source.limit)
     if not members.values and (closing is None or tool.required):
         return None

@@ -1,4 +1,4 @@
-r"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functionary 2 and 3.2.
+r"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text.
 
 >>> from toolkit.extraction import extract
 >>> extract('>>>all\nI look.\n>>>f\n{"a": 1}').text
@@ -7,33 +7,27 @@ r"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functio
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source
-from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.bodies import json_call
+from toolkit.extraction.drafts import Reading, Source, Syntax
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
+
+_NAME = r"[^\W\d][\w.\-]*(?:\(\))?[ \t]*\r?\n"
+_HEAD = re.compile(r"\s*>>>(.*)\n")
 
 
-@syntax("recipient_in_line", opener=r">(?=>>[^\W\d][\w.\-]*(?:\(\))?[ \t]*\r?\n\s*\{)", labels=("functionary_v32",))
-def read_in_line(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read a recipient right behind the text before it, as the models write it; a prompt of Python has no such line."""
-    return read(source, re.compile(r">>>.*\n").match(source.text, found.start(), source.limit) or found)
-
-
-@syntax("functionary_v32", opener=r"\n>>>(?:[^\W\d][\w.\-]*)(?:\(\))?[ \t]*\r?\n", starts=">>>")
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one recipient and what is for it."""
-    start = source.text.index(">>>", found.start())
-    name = source.text[start + 3 : found.end()].strip()
+@syntax(
+    "functionary_v32", 'I look.>>>f\n{"a": 1}', rf">(?=>>{_NAME}\s*\{{)"
+)  # as the models write it right behind text; a prompt of Python has no object on its next line
+@syntax("functionary_v32", '>>>f\n{"a": 1}', rf"\n>>>{_NAME}", starts=">>>")
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functionary 2 and 3.2."""
+    head = _HEAD.match(source.text, found.start(), source.limit)
+    if head is None:
+        return None
+    name = head[1].strip()
     if name == "all":
-        return Reading(found.end() - 1)
-    at = source.skip(found.end())
+        return Reading(head.end() - 1)
+    at = source.skip(head.end())
     if not source.text.startswith(("{", "&quot;"), at):
         return None
-    read = read_json(source.text, at, source.limit)
-    if read.problem is not None:
-        stop = source.limit if read.problem == "truncated" else read.end
-        return Reading(stop, (), (Rejected((start, stop), "functionary_v32", read.problem, "", name),))
-    extra = re.compile(r"[}\]]+").match(source.text, read.end, source.limit)
-    end = extra.end() if extra else read.end
-    codes = (*read.repairs, "extra_closers") if extra else read.repairs
-    return Reading(end, (Draft(name, read.value, (start, end), "functionary_v32", codes, closed=read.closed),))
+    return json_call(source, source.text.index(">>>", found.start()), at, name, "functionary_v32")

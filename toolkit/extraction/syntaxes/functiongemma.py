@@ -1,4 +1,4 @@
-"""Read `call:NAME{key:<escape>text<escape>}` between FunctionGemma's or Gemma 4's markers.
+"""Read `call:NAME{key:<escape>text<escape>}` between the markers of FunctionGemma and Gemma 4.
 
 >>> from toolkit.extraction import extract
 >>> extract('<|tool_call>call:f{a:<|"|>x, y<|"|>,b:[1,2]}<tool_call|>').calls[0].arguments
@@ -7,38 +7,41 @@
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source, spread
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import mend
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
 _HEAD = re.compile(r"\s*(?:call:\s*)?([^\W\d][\w.\-:/]*)\s*(?=\{)")
 _CLOSER = re.compile(r"\s*(?:<end_function_call>|<tool_call\|>|<\|tool_call\|>|<\|/tool_call>)")
+_CUT = re.compile(r"\s*(?:call:?\s*[\w.\-]{0,190})?$")
 _OWN = {"unquoted_keys", "unquoted_value", "comments"}
 
 
-@syntax("functiongemma", opener=r"<(?:start_function_call>|\|tool_call>|tool_call>(?=\s*call:\w))", labels=("gemma4",))
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read the calls of one wrapper."""
-    start = found.start()
-    label = "functiongemma" if "start_function" in found[0] else "gemma4"
+@syntax(
+    "functiongemma", "<start_function_call>call:f{a:1}<end_function_call>", r"<start_function_call>", labels="gemma4"
+)
+@syntax(
+    "gemma4", '<|tool_call>call:f{a:1}<tool_call|>', r"<(?:\|tool_call>|tool_call>(?=\s*call:\w))",
+    labels="functiongemma",
+)  # fmt: skip
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `call:NAME{key:<escape>text<escape>}` between markers: FunctionGemma, Gemma 4."""
+    start, end, label = found.start(), found.end(), syntax.name
     drafts: list[Draft] = []
-    end = found.end()
     while (head := _HEAD.match(source.text, end, source.limit)) is not None:
         read = mend(source.text, head.end(), source.limit, bare_values=True)
         if read.problem is not None:
-            stop = source.limit if read.problem == "truncated" else max(read.end, head.end())
-            rejected = Rejected((end if drafts else start, stop), label, read.problem, "", head[1])
-            return Reading(stop, spread(drafts, start, end), (rejected,))
+            cut_from, stop = end if drafts else start, max(read.end, head.end())
+            return refusal(source, cut_from, stop, read.problem, label, head[1], spread(drafts, start, end))
         codes = tuple(code for code in read.repairs if code not in _OWN)
         drafts.append(Draft(head[1], read.value, (head.start(1), read.end), label, codes, closed=read.closed))
         end = read.end
     closing = _CLOSER.match(source.text, end, source.limit)
     if not drafts:
-        cut = closing is None and re.fullmatch(r"\s*(?:call:?\s*[\w.\-]*)?", source.text[end : source.limit][:200])
-        reason = "truncated" if cut else "empty"
-        stop = closing.end() if closing else source.limit if cut else end
-        return Reading(stop, (), (Rejected((start, stop), label, reason),)) if closing or cut else None
+        if closing is not None:
+            return refusal(source, start, closing.end(), "empty", label)
+        cut = _CUT.match(source.text, end, source.limit) is not None
+        return refusal(source, start, source.limit, "truncated", label) if cut else None
     if closing is None:
         drafts[-1] = drafts[-1]._replace(closed=False)
     stop = closing.end() if closing else end

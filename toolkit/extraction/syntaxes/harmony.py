@@ -1,19 +1,16 @@
-"""Read `<|channel|>commentary to=functions.NAME<|message|>{…}<|call|>`: gpt-oss.
+"""Read `<|channel|>commentary to=functions.NAME<|message|>{…}<|call|>`, and messages that are thoughts or text.
 
 >>> from toolkit.extraction import extract
->>> extract('<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>').calls[0].arguments
-{'a': 1}
 >>> extract('<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>').status
 'abstained'
 """
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source
-from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.bodies import json_call
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal
 from toolkit.extraction.resolve import clean
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
 _HEADER = re.compile(r"(?:<\|start\|>[^<]{0,200})?(?:<\|(?:channel|constrain)\|>[^<]{0,200}){0,6}<\|message\|>")
 _RECIPIENT = re.compile(r"\bto=([\w.\-:/]+)")
@@ -25,9 +22,12 @@ _SPEAKER = re.compile(r"<\|start\|>\s*([\w.\-]+)")
 _BUILT_IN = re.compile(r"(?:python|browser|container)(?:\.|$)")
 
 
-@syntax("harmony", opener=r"<\|(?:start\|>(?=[^<]{0,200}<\|(?:channel|message))|channel\|>|message\|>)")
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one message: a call, a thought or text."""
+@syntax(
+    "harmony", '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>',
+    r"<\|(?:start\|>(?=[^<]{0,200}<\|(?:channel|message))|channel\|>|message\|>)",
+)  # fmt: skip
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `<|channel|>commentary to=functions.NAME<|message|>{…}<|call|>`: gpt-oss."""
     header = _HEADER.match(source.text, found.start(), source.limit)
     if header is None:
         return None
@@ -48,25 +48,20 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
 
 def _call(source: Source, start: int, pos: int, recipient: str) -> Reading:
     """Read a message to a tool."""
-    at = source.skip(pos)
     if _BUILT_IN.match(recipient) and not source.tools.declared(recipient):
-        reading = _plain(source, pos, "echo")
-        return Reading(reading.end, (), (Rejected((start, reading.end), "harmony", "undeclared", "", recipient),))
-    read = read_json(source.text, at, source.limit)
-    if read.problem is not None:
-        empty = _END.match(source.text, at, source.limit)
-        if empty is not None:
-            return Reading(empty.end(), (Draft(clean(recipient), {}, (start, empty.end()), "harmony"),))
-        stop = source.limit if read.problem == "truncated" else max(read.end, pos)
-        return Reading(stop, (), (Rejected((start, stop), "harmony", read.problem, "", clean(recipient)),))
-    extra = re.compile(r"[}\]]+").match(source.text, read.end, source.limit)
-    stop = extra.end() if extra else read.end
-    repairs = (*read.repairs, "extra_closers") if extra else read.repairs
-    closing = _END.match(source.text, stop, source.limit)
-    end = closing.end() if closing else stop
-    name = recipient if source.tools.declared(recipient) else clean(recipient)
-    draft = Draft(name, read.value, (start, end), "harmony", repairs, closed=read.closed and closing is not None)
-    return Reading(end, (draft,))
+        end = _plain(source, pos, "echo").end
+        return refusal(source, start, end, "undeclared", "harmony", recipient)
+    name = recipient if recipient in source.tools.tools else clean(recipient)
+    at = source.skip(pos)
+    if (empty := _END.match(source.text, at, source.limit)) is not None:
+        return Reading(empty.end(), (Draft(name, {}, (start, empty.end()), "harmony"),))
+    reading = json_call(source, start, at, name, "harmony")
+    if not reading.drafts:
+        return reading
+    closing, draft = _END.match(source.text, reading.end, source.limit), reading.drafts[0]
+    end = closing.end() if closing else reading.end
+    closed = draft.closed and closing is not None
+    return Reading(end, (draft._replace(span=(start, end), closed=closed),))
 
 
 def _plain(source: Source, pos: int, channel: str) -> Reading:

@@ -1,18 +1,11 @@
-"""Read `<|open|>call tool="NAME"<|sep|>` with typed `argument` elements: Kimi K3.
-
->>> from toolkit.extraction import extract
->>> argument = '<|open|>argument key="a" type="number"<|sep|>1<|close|>argument<|sep|>'
->>> extract(f'<|open|>call tool="f" index="1"<|sep|>{argument}<|close|>call<|sep|>').calls[0].arguments
-{'a': 1}
-"""
+"""Read `<|open|>call tool="NAME"<|sep|>` with typed `argument` elements."""
 
 import html
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal
 from toolkit.extraction.lenient_json import read_json
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
 _NAME = re.compile(r"tool=\"([^\"]*)\"")
 _ARGUMENT = re.compile(r"\s*<\|open\|>argument\s+key=\"([^\"]*)\"(?:\s+type=\"(\w+)\")?[^<]*<\|sep\|>")
@@ -20,9 +13,14 @@ _ARGUMENT_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*(?:<\|open\|>argu
 _CALL_END = re.compile(r"\s*<\|close\|>call<\|sep\|>")
 
 
-@syntax("kimi_k3", opener=r"<\|open\|>call\s[^<]{0,300}<\|sep\|>")
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one call element."""
+@syntax(
+    "kimi_k3",
+    '<|open|>call tool="f" index="1"<|sep|><|open|>argument key="a" type="number"<|sep|>1<|close|>argument<|sep|>'
+    "<|close|>call<|sep|>",
+    r"<\|open\|>call\s[^<]{0,300}<\|sep\|>",
+)
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `<|open|>call tool="NAME"<|sep|>` with typed `argument` elements: Kimi K3."""
     name = _NAME.search(found[0])
     if name is None:
         return None
@@ -31,19 +29,14 @@ def read(source: Source, found: re.Match[str]) -> Reading | None:
     while (opened := _ARGUMENT.match(source.text, end, source.limit)) is not None:
         closing = source.find(_ARGUMENT_END, opened.end())
         if closing is None:
-            return _cut(source, found.start(), name[1])
+            return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
         arguments[html.unescape(opened[1])] = _value(source.text[opened.end() : closing.start()], opened[2])
         end = closing.end()
     closed = _CALL_END.match(source.text, end, source.limit)
     if closed is None:
-        return _cut(source, found.start(), name[1])
+        return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
     draft = Draft(html.unescape(name[1]), arguments, (found.start(), closed.end()), "kimi_k3")
     return Reading(closed.end(), (draft,))
-
-
-def _cut(source: Source, start: int, name: str) -> Reading:
-    """Report a call without its end."""
-    return Reading(source.limit, (), (Rejected((start, source.limit), "kimi_k3", "truncated", "", name),))
 
 
 def _value(text: str, kind: str | None) -> object:

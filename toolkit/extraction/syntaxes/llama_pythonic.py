@@ -1,4 +1,4 @@
-"""Read Python-like calls as the answer, `[f(a=1), g(b='x')]` or one a line: Llama 3.2 and 4, ToolACE, BFCL's prompt.
+"""Read Python-like calls as the answer, in a list or one a line.
 
 >>> from toolkit.extraction import extract
 >>> [call.arguments for call in extract("[f(a=1), f(a=2)]", tools=[{"name": "f"}]).calls]
@@ -10,11 +10,10 @@
 import re
 
 from toolkit.extraction.bodies import python_draft
-from toolkit.extraction.drafts import Reading, Source
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.negatives import is_signature
 from toolkit.extraction.python_calls import PythonRead, read_calls
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
 _FAILED = 4000  # what a failed attempt may have looked at
 _NAME_BACKWARDS = re.compile(r"[\w.\\\-/]+")
@@ -31,15 +30,15 @@ _FIRST = re.compile(
 )
 
 
-@syntax("llama_pythonic", opener=r"\[(?=\s*\[?\s*[`'\"]?[A-Za-z_][\w.\\\-/:]*[ \t]*\()", labels=("bfcl_prompt",))
-def read_list(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read a list in brackets."""
+@syntax("llama_pythonic", "[f(a=1)]", r"\[(?=\s*\[?\s*[`'\"]?[A-Za-z_][\w.\\\-/:]*[ \t]*\()", labels="bfcl_prompt")
+def read_list(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read Python-like calls in a list, `[f(a=1), g(b='x')]`: Llama 3.2 and 4, ToolACE, BFCL's prompt."""
     return python_reading(source, found.start(), "llama_pythonic")
 
 
-@syntax("python_line", opener=r"\(", labels=("llama_pythonic", "bfcl_prompt"), by_name=True)
-def read_line(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read calls without brackets, from the name before the bracket."""
+@syntax("llama_pythonic", "f(a=1)", r"\(", labels="bfcl_prompt", by_name=True)
+def read_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read Python-like calls without brackets round them, from the name before the bracket."""
     end = found.start()
     backwards = _NAME_BACKWARDS.match(source.text[max(0, end - 128) : end][::-1])
     name = backwards[0][::-1].lstrip(".-/\\0123456789") if backwards else ""
@@ -68,28 +67,25 @@ def python_reading(source: Source, start: int, label: str) -> Reading | None:
     """Read the calls that begin at `start`; None unless the first names a declared tool."""
     first = _FIRST.match(source.text, start, source.limit)
     name = first[1].replace("\\", "") if first else ""
-    if first is None or source.fuel.left <= 0 or not (source.tools.open or source.tools.declared(name)):
+    if first is None or source.fuel.left <= 0 or not source.tools.may_be(name):
         return None
     read = read_calls(source.text, start, source.limit)
     source.fuel.spend(read.end - start + 64 if read.problem is None else min(source.limit - start, _FAILED))
     if read.problem == "truncated":
         # what stands whole before it is kept, but not in one list that the server says was cut
         kept = bool(read.calls) and not (source.cut and source.text.startswith("[", start))
-        whole = _drafts(source, start, read, label).drafts if kept else ()
+        whole = _drafts(source, start, read, label) if kept else ()
         cut_from = read.calls[-1].end if kept else start
-        rejected = Rejected((cut_from, source.limit), label, "truncated", "The call was cut.", name)
-        return Reading(source.limit, whole, (rejected,), explicit=False)
+        return refusal(source, cut_from, source.limit, "truncated", label, name, whole)._replace(explicit=False)
     if not read.calls:
         return None
-    return _drafts(source, start, read, label)
+    return Reading(read.end, _drafts(source, start, read, label), explicit=False)
 
 
-def _drafts(source: Source, start: int, read: PythonRead, label: str) -> Reading:
+def _drafts(source: Source, start: int, read: PythonRead, label: str) -> tuple[Draft, ...]:
     """Return drafts of the calls that were read; documentation of a signature is turned down."""
     drafts = [python_draft(call, label, read.closed, source.cut) for call in read.calls]
     for place, call in enumerate(read.calls):
         if is_signature(call.sources, call.keywords, len(call.positional)):
             drafts[place] = drafts[place]._replace(doubtful="signature")
-    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], read.end))
-    return Reading(read.end, tuple(drafts), explicit=False)
+    return spread(drafts, start, read.end)

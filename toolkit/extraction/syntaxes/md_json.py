@@ -1,8 +1,6 @@
 r"""Read calls in a fence of their own, as JSON, Python, YAML or any marked syntax; other fences are code and skipped.
 
 >>> from toolkit.extraction import extract
->>> extract('Sure:\n```json\n{"name": "f", "arguments": {"a": 1}}\n```', tools=[{"name": "f"}]).calls[0].syntax
-'md_json'
 >>> extract('```python\nimport f\nf.f(a=1)\n```', tools=[{"name": "f"}]).status
 'abstained'
 """
@@ -10,13 +8,11 @@ r"""Read calls in a fence of their own, as JSON, Python, YAML or any marked synt
 import re
 
 from toolkit.extraction.bodies import read_body
-from toolkit.extraction.drafts import Draft, Reading, Source
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.syntaxes.bare_json import fit_for_sentence
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
-from toolkit.extraction.types import Rejected
 
 _HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*(?P<language>[\w+.\-]*)[ \t]*(?:\r?\n|(?=[\[{<]))?")
 _JSON = re.compile(
@@ -31,74 +27,48 @@ _PYTHON = re.compile(
 _MARKED = re.compile(r"\s*(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*:)")
 _LEFT = re.compile(r"\s*(?:#[^\n]*|print\s*\([^\n]*\)|[\]),;`]*)\s*")
 _PYTHON_LANGUAGES = {
-    "",
-    "python",
-    "py",
-    "tool_code",
-    "python3",
-    "text",
-    "txt",
-    "plaintext",
-    "bash",
-    "tool_call",
-    "json",
-    "plain",
-    "code",
-    "function_call",
-    "tool_calls",
-    "output",
-}
+    "", "python", "py", "tool_code", "python3", "text", "txt", "plaintext", "bash", "tool_call", "json", "plain",
+    "code", "function_call", "tool_calls", "output",
+}  # fmt: skip
+_NAMED = re.compile(r"\"(?:name|tool|action)\"\s*:\s*\"([^\"]+)\"")
+_CLOSING = re.compile(r"\s*(?:```+|~~~+)")
 _FENCES = {"```": re.compile(r"\n[ \t]*```+[ \t]*(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*~~~+")}
 
 
+_LABELS = "action_json gemma3_tool_code yamlish json_list llama_pythonic bfcl_prompt bare_json single_key openai_json"
+
+
 @syntax(
-    "md_json",
-    opener=r"`(?=``)",
-    labels=(
-        "action_json",
-        "gemma3_tool_code",
-        "yamlish",
-        "json_list",
-        "llama_pythonic",
-        "bfcl_prompt",
-        "bare_json",
-        "single_key",
-        "openai_json",
-    ),
-)
-def read_fence(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read a fence of back-ticks."""
-    return _read(source, found.start())
-
-
-@syntax("tilde_fence", opener=r"~(?=~~)", labels=("md_json",))
-def read_tilde(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read a fence of tildes."""
-    return _read(source, found.start())
-
-
-def _read(source: Source, start: int) -> Reading | None:
+    "md_json", '~~~json\n{"name": "f", "arguments": {"a": 1}}\n~~~', r"~(?=~~)", labels=_LABELS
+)  # fmt: skip
+@syntax(
+    "md_json", '```json\n{"name": "f", "arguments": {"a": 1}}\n```', r"`(?=``)",
+    labels=_LABELS,
+)  # fmt: skip
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read calls in a fence of their own, as JSON, Python or YAML."""
+    start = found.start()
     head = _HEAD.match(source.text, start, source.limit)
     if head is None:
         return None
     language, at = head["language"].lower(), head.end()
-    reading = _content(source, start, at, language)
+    reading = _content(source, start, at, language, syntax)
     if reading is not None:
         return reading
     closing = source.find(_FENCES[head["fence"][:3]], at - 1)
     if closing is None:
         if language and language not in _PYTHON_LANGUAGES | {"xml", "yaml", "html"}:
-            return Reading(source.limit, text=source.text[start : source.limit], explicit=False, placed=True)
+            return Reading(source.limit, text=source.text[start : source.limit])
         return None
     if _MARKED.match(source.text, at, closing.start()) and language not in ("html", "jinja"):
-        return Reading(closing.end(), inner=(at, closing.start()), explicit=False, placed=True)
-    return Reading(closing.end(), text=source.text[start : closing.end()], explicit=False, placed=True)
+        return Reading(closing.end(), inner=(at, closing.start()))
+    return Reading(closing.end(), text=source.text[start : closing.end()])
 
 
-def _content(source: Source, start: int, at: int, language: str) -> Reading | None:
+def _content(source: Source, start: int, at: int, language: str, syntax: Syntax) -> Reading | None:
     """Read the content as calls; None if it is none."""
     if _JSON.match(source.text, at, source.limit):
-        return _json(source, start, at)
+        return _json(source, start, at, syntax)
     python = _PYTHON.match(source.text, at, source.limit)
     if python is not None and (language in _PYTHON_LANGUAGES or "[" in python["call"]):
         return _python(source, start, python, language)
@@ -107,33 +77,31 @@ def _content(source: Source, start: int, at: int, language: str) -> Reading | No
     return None
 
 
-def _json(source: Source, start: int, at: int) -> Reading | None:
+def _json(source: Source, start: int, at: int, syntax: Syntax) -> Reading | None:
     """Read one or more JSON values."""
     if source.fuel.left <= 0:
         return None
-    body = read_body(source, at, "md_json")
+    body = read_body(source, at, syntax)
     if body is None:
         return None
     source.fuel.spend((body.end - at if body.problem else 0) + 64)
     end = _fence_end(source, body.end)
     if not body.drafts:
-        named = re.search(r"\"(?:name|tool|action)\"\s*:\s*\"([^\"]+)\"", source.text[at : at + 300])
+        named = _NAMED.search(source.text[at : at + 300])
         if body.problem in (None, "no_name") or named is None or not source.tools.declared(named[1]):
             return None
         closing = source.find(_FENCES[source.text[start : start + 3]], at) if body.problem != "truncated" else None
         stop = closing.end() if closing else source.limit
         reason = "schema_echo" if is_cut_echo(source.text[at : at + 400]) else body.problem
-        return Reading(stop, (), (Rejected((start, stop), "md_json", reason, "", named[1]),), explicit=False)
+        return refusal(source, start, stop, reason, "md_json", named[1])
     left = source.text[body.end : end].strip().strip("`~").strip()
     if left and not left.startswith(("<", "}", "]", "//", "#")) and source.text.find("```", body.end) >= 0:
         return None
     drafts = [_labelled(draft, source.text[at : body.end]) for draft in body.drafts]
-    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
+    kept = spread(drafts, start, end)
     if body.problem == "truncated":
-        cut = Rejected((end, source.limit), "md_json", "truncated", "A further call was cut.")
-        return Reading(source.limit, tuple(drafts), (cut,), explicit=False)
-    return fit_for_sentence(source, start, Reading(end, tuple(drafts), explicit=False))
+        return refusal(source, end, source.limit, "truncated", "md_json", kept=kept)._replace(explicit=False)
+    return Reading(end, kept, explicit=False)
 
 
 def _labelled(draft: Draft, text: str) -> Draft:
@@ -149,7 +117,7 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
     if "[" not in found["call"]:
         at = found.start("name") if "print(" not in found["call"] else found.start("call")
     name = found["name"].replace("\\", "")
-    if not source.tools.open and not source.tools.declared(name):
+    if not source.tools.may_be(name):
         return None
     label = "gemma3_tool_code" if language == "tool_code" else "llama_pythonic"
     reading = python_reading(source, found.start("call") if "[" in found["call"] else at, label)
@@ -164,13 +132,10 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
     if end < stop and (closing is not None or language) and source.text[end] != "`":
         return None
     fence_end = _fence_end(source, end)
-    drafts = list(reading.drafts)
-    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], fence_end))
-    return reading._replace(drafts=tuple(drafts), end=fence_end)
+    return reading._replace(drafts=spread(reading.drafts, start, fence_end), end=fence_end)
 
 
 def _fence_end(source: Source, pos: int) -> int:
     """Return the position behind the closing fence, or `pos` if there is none near."""
-    closing = re.compile(r"\s*(?:```+|~~~+)").match(source.text, pos, source.limit)
+    closing = _CLOSING.match(source.text, pos, source.limit)
     return closing.end() if closing else pos

@@ -1,17 +1,10 @@
-r"""Read `]<]minimax[>[<tool_call>`, where that token stands before each tag and parameters are tags: MiniMax M3.
-
->>> from toolkit.extraction import extract
->>> tags = ["<tool_call>", '<invoke name="f">', "<a>1", "</a>", "</invoke>", "</tool_call>"]
->>> extract("".join("]<]minimax[>[" + tag for tag in tags)).calls[0].arguments
-{'a': 1}
-"""
+"""Read `]<]minimax[>[<tool_call>`, where that token stands before each tag and parameters are tags."""
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source, spread
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.parameters import trim
 from toolkit.extraction.syntaxes import syntax
-from toolkit.extraction.types import Rejected
 
 _MARK = r"\s*\]<\]minimax\[>\["
 _INVOKE = re.compile(rf"{_MARK}<invoke\s+name=\"([^\">\n]*)\"\s*>")
@@ -19,11 +12,12 @@ _INVOKE_END = re.compile(rf"{_MARK}</invoke>")
 _PARAMETER = re.compile(rf"{_MARK}<([^\s<>/\"]+)>")
 _PARAMETER_END = re.compile(r"\]<\]minimax\[>\[</([^\s<>/\"]+)>")
 _END = re.compile(rf"{_MARK}</tool_call>")
+_TAGS = ["<tool_call>", '<invoke name="f">', "<a>1", "</a>", "</invoke>", "</tool_call>"]
 
 
-@syntax("minimax_m3", opener=r"\]<\]minimax\[>\[<tool_call>")
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read the calls of one wrapper."""
+@syntax("minimax_m3", "".join("]<]minimax[>[" + tag for tag in _TAGS), r"\]<\]minimax\[>\[<tool_call>")
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `]<]minimax[>[<tool_call>`, where that token stands before each tag and parameters are tags: MiniMax M3."""
     text, limit, start, end = source.text, source.limit, found.start(), found.end()
     drafts: list[Draft] = []
     while (opened := _INVOKE.match(text, end, limit)) is not None:
@@ -58,6 +52,5 @@ def _arguments(source: Source, pos: int) -> tuple[dict[str, str], int]:
 
 def _cut(source: Source, drafts: list[Draft], start: int, end: int, name: str | None) -> Reading:
     """Report a call without its end; whole ones before it are kept."""
-    begin = end if drafts else start
-    whole = spread(drafts, start, end) if drafts else ()
-    return Reading(source.limit, whole, (Rejected((begin, source.limit), "minimax_m3", "truncated", "", name),))
+    kept = spread(drafts, start, end)
+    return refusal(source, end if drafts else start, source.limit, "truncated", "minimax_m3", name, kept)

@@ -1,15 +1,12 @@
-r"""Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls.
-
->>> from toolkit.extraction import extract
->>> extract("tool: f\narguments:\n  a: 1\n  b: x y", tools=[{"name": "f"}]).calls[0].arguments
-{'a': 1, 'b': 'x y'}
-"""
+"""Read `tool: NAME` and `arguments:` with indented `key: value` lines."""
 
 import re
+from textwrap import dedent
 from typing import Any
 
-from toolkit.extraction.drafts import Draft, Reading, Source
-from toolkit.extraction.lenient_json import mend, read_strict
+from toolkit.extraction.bodies import FENCE_END
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, spread
+from toolkit.extraction.lenient_json import mend, read_json, read_strict
 from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
@@ -20,6 +17,7 @@ _NAME_LINE = re.compile(
     re.IGNORECASE,
 )
 _ARGUMENTS_LINE = re.compile(rf"[ \t]*(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*:[ \t]*", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*(?:---\s*)?")
 _PAIR = re.compile(
     r"(?P<indent>[ \t]*)[\"']?(?P<key>[^\W\d][\w.\-]*)[\"']?[ \t]*:"
     r"(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
@@ -30,13 +28,13 @@ _COMMENT = re.compile(r"\s+#[^\"'\n]*$")
 
 
 @syntax(
-    "yamlish",
-    opener=r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
+    "yamlish", "tool: f\narguments:\n  a: 1\n",
+    r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
     r"[ \t]*:[ \t]*(?=[\w`\"'])",
     starts="tool Tool name Name function Function action Action",
-)
-def read(source: Source, found: re.Match[str]) -> Reading | None:
-    """Read one call that begins at the start of a line."""
+)  # fmt: skip
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `tool: NAME` and `arguments:` with indented `key: value` lines, as 1B to 3B models write calls."""
     at = found.start() + (1 if found[0].startswith("\n") else 0)
     return read_yaml(source, at, at)
 
@@ -46,7 +44,7 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
     drafts: list[Draft] = []
     end = at
     while True:
-        pos = re.compile(r"\s*(?:---\s*)?").match(source.text, end, source.limit)
+        pos = _BETWEEN.match(source.text, end, source.limit)
         draft = _one(source, pos.end() if pos else end)
         if draft is None:
             break
@@ -57,26 +55,25 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
     if not drafts:
         return None
     if fenced:
-        closing = re.compile(r"\s*(?:```|~~~)").match(source.text, end, source.limit)
+        closing = FENCE_END.match(source.text, end, source.limit)
         if closing is None and source.skip(end) < source.limit:
             return None
-        end = closing.end() if closing else end
-    drafts[0] = drafts[0].at((start, drafts[0].span[1]))
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
-    return Reading(end, tuple(drafts), explicit=False)
+        if closing is not None:
+            end, drafts[-1] = closing.end(), drafts[-1]._replace(closed=True)
+    return Reading(end, spread(drafts, start, end), explicit=False)
 
 
 def _one(source: Source, pos: int) -> Draft | Rejected | None:
     """Read one call; its name must be declared and its second line must announce arguments."""
     text, limit = source.text, source.limit
     head = _NAME_LINE.match(text, pos, limit)
-    if head is None or not (source.tools.open or source.tools.declared(head[1])):
+    if head is None or not source.tools.may_be(head[1]):
         return None
     announced = _ARGUMENTS_LINE.match(text, head.end(), limit)
     if announced is None:
         return None
     if text.startswith("{", announced.end()):
-        read = read_strict(text, announced.end(), limit) or mend(text, announced.end(), limit)
+        read = read_json(text, announced.end(), limit)
         if read.problem == "truncated":
             return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
         if read.problem is not None:
@@ -87,7 +84,7 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     values, end = _block(text, source.skip_line(announced.end()), limit)
     if _HALF_LINE.fullmatch(text, end, limit) or (end >= limit and values and _cut([*values.values()][-1])):
         return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
-    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=text[end:limit].strip() != "")
+    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=False)  # a block has no closer
 
 
 def _cut(value: Any) -> bool:
@@ -110,30 +107,32 @@ def _block(text: str, pos: int, limit: int) -> tuple[dict[str, Any], int]:
         if written in ("|", ">", "|-", ">-"):
             values[pair["key"]], pos = _lines(text, pos, limit, depth)
         elif written:
-            values[pair["key"]] = str(_scalar(written))
+            values[pair["key"]] = _text(written)
         else:
             values[pair["key"]], pos = _nested(text, pos, limit, depth)
         end = pos
-    return values, len(text[:end].rstrip("\n")) if end > 0 and text[end - 1 : end] == "\n" else end
+    while end > 0 and text[end - 1] == "\n":
+        end -= 1
+    return values, end
 
 
 def _nested(text: str, pos: int, limit: int, depth: int) -> tuple[Any, int]:
     """Read what stands below a key: list items or deeper pairs."""
     items: list[Any] = []
     while (item := _ITEM.match(text, pos, limit)) is not None:
-        items.append(_plain(_scalar(item["value"].strip())))
+        items.append(_typed(item["value"].strip()))
         pos = item.end()
     if items:
         return items, pos
     inner: dict[str, Any] = {}
     while (pair := _PAIR.match(text, pos, limit)) is not None and len(pair["indent"]) > depth:
-        inner[pair["key"]] = _plain(_scalar((pair["value"] or "").strip()))
+        inner[pair["key"]] = _typed((pair["value"] or "").strip())
         pos = pair.end()
     return (inner, pos) if inner else ("", pos)
 
 
 def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
-    """Read a block of text below `key: |`."""
+    """Read a block of text below `key: |`, whose own indent goes and whose further indents stay."""
     lines = []
     while pos < limit:
         stop = text.find("\n", pos, limit)
@@ -141,28 +140,21 @@ def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
         line = text[pos:stop]
         if line.strip() and len(line) - len(line.lstrip()) <= depth:
             break
-        lines.append(line.strip())
+        lines.append(line.rstrip())
         pos = min(stop + 1, limit)
-    return "\n".join(lines).strip("\n"), pos
+    return dedent("\n".join(lines)).strip("\n"), pos
 
 
-def _scalar(written: str) -> str:
-    """Return a value as plain text, or what its quotes or brackets hold."""
-    if written[:1] in "\"'" and written[-1:] == written[:1] and len(written) > 1:
-        read = mend(written, 0, len(written))
-        return _Quoted(read.value) if read.problem is None and isinstance(read.value, str) else written
-    return _COMMENT.sub("", written)
+def _text(written: str) -> str:
+    """Return a value as plain text: what its quotes hold, or all but a comment behind it."""
+    if written[:1] not in ("'", '"'):
+        return _COMMENT.sub("", written)
+    read = mend(written, 0, len(written)) if len(written) > 1 and written[-1] == written[0] else None
+    return read.value if read is not None and isinstance(read.value, str) else written
 
 
-def _plain(value: str) -> Any:
+def _typed(written: str) -> Any:
     """Return a member of a list or map with its own type, since no schema reaches it as text."""
-    if isinstance(value, _Quoted):
-        return str(value)
-    read = read_strict(value, 0, len(value))
-    return read.value if read is not None and not value[read.end :].strip() else value
-
-
-class _Quoted(str):
-    """Mark text that had quotes, and therefore is text."""
-
-    __slots__ = ()
+    text = _text(written)
+    read = None if written[:1] in ("'", '"') else read_strict(text, 0, len(text))
+    return read.value if read is not None and not text[read.end :].strip() else text

@@ -1,16 +1,12 @@
-"""Read calls between special tokens: name or id, a separator token, arguments, an end token (DeepSeek, Kimi, Step 3).
-
-Not here: the tokens that open each family (`syntaxes`).
-"""
+"""Read calls between special tokens: a name or an id, a separator, arguments, an end (DeepSeek, Kimi, Step 3)."""
 
 from __future__ import annotations
 
 import re
 
-from toolkit.extraction.bodies import FENCE, FENCE_END, Body, read_invocation
-from toolkit.extraction.drafts import Draft, Reading, Source, spread
-from toolkit.extraction.lenient_json import read_json
-from toolkit.extraction.types import Rejected
+from toolkit.extraction.bodies import FENCE, FENCE_END, Body, read_arguments, read_invocation
+from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.syntaxes import register
 
 _BAR, _GAP = "[｜|]", "[▁_ ]"
 _BEGIN = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}begin{_BAR}>\s*")
@@ -29,39 +25,39 @@ _HALF = re.compile(r"(?:<[^<>]{0,40}|`{1,3})$")
 _ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
 
 
-def read_token_calls(source: Source, start: int, pos: int, syntax: str) -> Reading | None:
-    """Read calls from `pos` on; the region begins at `start`."""
+def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read calls behind an outer marker, or from the first call's own where that is missing."""
+    start = found.start()
+    end = pos = start if _BEGIN.match(found[0]) else found.end()
     drafts: list[Draft] = []
-    end = pos
     while (begin := _BEGIN.match(source.text, end, source.limit)) is not None:
         body = Body(begin.end())
-        _one(source, begin.end(), syntax, body)
+        _one(source, begin.end(), syntax.name, body)
         if body.problem is not None or not body.drafts:
-            return _failed(source, start, end, body, drafts, syntax)
+            cut_from, kept = (end, spread(drafts, start, end)) if drafts else (start, ())
+            problem = body.problem or "bad_json"
+            return refusal(source, cut_from, max(body.end, end + 1), problem, syntax.name, kept=kept)
         drafts += body.drafts
         closing = _END.match(source.text, body.end, source.limit)
         end = closing.end() if closing else body.end
     closing = _ALL_END.match(source.text, end, source.limit)
-    if closing is not None:
-        end = closing.end()
-    if not drafts:
-        cut = source.skip(end) >= source.limit
-        reason = "truncated" if cut else "empty"
-        return Reading(max(end, pos), (), (Rejected((start, end), syntax, reason),))
-    return Reading(end, spread(drafts, start, end))
+    end = closing.end() if closing else end
+    if drafts:
+        return Reading(end, spread(drafts, start, end))
+    cut = source.skip(end) >= source.limit
+    return refusal(source, start, max(end, pos), "truncated" if cut else "empty", syntax.name)
 
 
-def _one(source: Source, pos: int, syntax: str, body: Body) -> None:
+def _one(source: Source, pos: int, label: str, body: Body) -> None:
     """Read the name and the arguments of one call."""
     head = _HEAD.match(source.text, pos, source.limit)
     if head is None:
         return
     at = head.end()
     if (invoke := _INVOKE.match(source.text, source.skip(at), source.limit)) is not None:
-        read_invocation(source, invoke.end(), invoke[1], "step3", body, pos)
+        read_invocation(source, invoke.end(), invoke[1], ("step3", "step3"), body, pos)
         return
     separator = _SEPARATOR.match(source.text, at, source.limit)
-    label = syntax
     if separator is not None and not head["separator"]:
         at = separator.end()
         label = "deepseek_v31" if "sep" in separator[0] else "kimi_k2"
@@ -71,7 +67,6 @@ def _one(source: Source, pos: int, syntax: str, body: Body) -> None:
 def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
     """Read arguments, fenced or not."""
     at = source.skip(pos)
-    repairs: tuple[str, ...] = ()
     if (language := _LANGUAGE.match(source.text, at, source.limit)) is not None:
         at = source.skip(language.end())
     fence = FENCE.match(source.text, at, source.limit)
@@ -79,7 +74,7 @@ def _arguments(source: Source, start: int, pos: int, name: str, label: str, body
     if at >= source.limit or _HALF.match(source.text, at, source.limit):
         body.problem, body.end = "truncated", source.limit
         return
-    read = read_json(source.text, at, source.limit)
+    read = read_arguments(source, at)
     body.end, body.problem = read.end, read.problem
     if read.problem is not None:
         if _TOKEN.match(source.text, at, source.limit):  # no arguments at all
@@ -90,13 +85,10 @@ def _arguments(source: Source, start: int, pos: int, name: str, label: str, body
     if fence is not None and not read.closed and _FENCED_END.match(source.text, body.end, source.limit):
         body.problem = "bad_json"  # fence and end token stand, so nothing was cut: the arguments are wrong
         return
-    extra = re.compile(r"[}\]]+").match(source.text, body.end, source.limit)
-    if extra is not None:
-        body.end, repairs = extra.end(), ("extra_closers",)
     if fence is not None and (closing := FENCE_END.match(source.text, body.end, source.limit)) is not None:
         body.end = closing.end()
     found = _tool_name(source, name, read.value)
-    codes = (*read.repairs, *repairs, *(() if found == name else ("name_from_id",)))
+    codes = read.repairs if found == name else (*read.repairs, "name_from_id")
     body.drafts.append(Draft(found, read.value, (start, body.end), label, codes, closed=read.closed))
 
 
@@ -118,9 +110,14 @@ def _tool_name(source: Source, written: str, arguments: object) -> str:
     return written
 
 
-def _failed(source: Source, start: int, end: int, body: Body, drafts: list[Draft], syntax: str) -> Reading:
-    """Report a call that could not be read; those before it are kept."""
-    reason = body.problem or "bad_json"
-    stop = source.limit if reason == "truncated" else max(body.end, end + 1)
-    rejected = Rejected((end if drafts else start, stop), syntax, reason)
-    return Reading(stop, spread(drafts, start, end), (rejected,))
+register(
+    "deepseek_v3", _read, '<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"a": 1}\n```<｜tool▁call▁end｜>',
+    rf"<{_BAR}tool{_GAP}call(?:s{_GAP}(?:begin|start)|{_GAP}begin){_BAR}>(?![^<\n]*<\|tool_call_argument)",
+    labels="deepseek_v31 step3",
+    summary="Read `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and its arguments: DeepSeek R1, V3, V3.1; Step 3.",
+)  # fmt: skip
+register(
+    "kimi_k2", _read, '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>',
+    r"<\|tool_call(?:s?_section)?_begin\|>",
+    summary="Read `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`: Kimi K2.",
+)  # fmt: skip
