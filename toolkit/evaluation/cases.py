@@ -277,7 +277,7 @@ def case_from_dict(
     if not messages:
         raise ConfigError(f"{where}: has no messages.")
     calls = _expected(data.get("expect"), offered, where)
-    scenario = scenario_of(data, world, where)
+    scenario = scenario_of(data, [tool.name for tool in offered], world, where)
     tags = tuple(map(str, _list(data, "tags", where)))
     return Case(data["id"], messages, offered, calls, tags, data.get("domain", domain), scenario)
 

@@ -13,7 +13,7 @@ Not here: the rest of a case (`toolkit.evaluation.cases`), playing it (`toolkit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -64,11 +64,12 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def scenario_of(data: Mapping[str, Any], world: World | None, where: str) -> Scenario | None:
+def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World | None, where: str) -> Scenario | None:
     """Read the part of a case that makes it a whole run; None where it is a single request.
 
     Args:
         data: as in a case file; its `expect` was checked to be a mapping.
+        offered: names of the tools offered.
         world: the world that the case names, as it starts, or None.
         where: how errors name the case.
 
@@ -83,7 +84,7 @@ def scenario_of(data: Mapping[str, Any], world: World | None, where: str) -> Sce
         world=data.get("world", ""),
         start=data.get("start") or {},
         turns=_turns(data.get("turns") or [], where),
-        results=tuple(_recorded(item, where) for item in data.get("results") or ()),
+        results=tuple(_recorded(item, offered, where) for item in data.get("results") or ()),
         further=expect.get("further", "none" if quiet else "reads"),
         state=expect.get("state"),
         answer=expect.get("answer"),
@@ -111,10 +112,12 @@ def _turns(turns: Any, where: str) -> tuple[str, ...]:
     return tuple(turns)
 
 
-def _recorded(item: Any, where: str) -> dict[str, Any]:
+def _recorded(item: Any, offered: Collection[str], where: str) -> dict[str, Any]:
     keys = set(item) if isinstance(item, Mapping) else set()
     if not {"name"} < keys <= {"name", "arguments", "result", "error"} or len(keys & {"result", "error"}) != 1:
         raise ConfigError(f'{where}: {item!r} is no recorded result. Write {{"name", "arguments", "result"}}.')
+    if item["name"] not in offered:
+        raise ConfigError(f"{where}: records a result of {item['name']!r}, which is not offered: {list(offered)}.")
     check_matcher(item.get("arguments", {}), where)
     return dict(item)
 

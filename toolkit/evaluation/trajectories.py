@@ -133,13 +133,12 @@ def _end(trace: Trace, made: list[ToolCallResult]) -> Verdict | None:
         return Verdict("wrong_call" if made else "wrong_abstention", f"limit: {error}")
     if error and tool_raised(trace):
         return Verdict("wrong_call", f"calls: a tool's error ended the run: {error}")
-    invalid = trace.stop_reason == "invalid_calls"
-    if (error or invalid) and last.fault and last.fault.kind != "parse":
+    if last.fault and last.fault.kind != "parse":
         kind, message = last.fault.kind, last.fault.message
         return Verdict("overflow", message) if kind == "overflow" else Verdict("server_fault", f"{kind}: {message}")
     if error:
         return Verdict("server_fault", error)
-    if invalid:
+    if trace.stop_reason == "invalid_calls":
         return Verdict("broken_call", f"answer: a call that cannot be read: {trace.text[:200]!r}")
     if not made and trace.of_kind("model_reply") and is_degenerate(last):
         return Verdict("degenerate", "the reply is empty" if not last.text.strip() else "the reply repeats itself")
