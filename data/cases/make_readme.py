@@ -84,22 +84,25 @@ desk, house, lab or shop (`toolkit/worlds`). `tk.evaluate(recipes, "runs/home", 
   calls could be the expected one, they are shared out as well as can be.
 - `expect.further` says which other calls may be made: `"reads"` (the default) those of tools that only read, and those
   that were answered with an error, since they changed nothing; `"none"`; `"any"`.
-- `expect.state` is the part of the final state that is looked at. Lists hold the expected items, no more and no less, in
-  any order; what is not named may be anything; every value may be a matcher. Where the state alone counts, leave out
-  `calls` and write `"further": "any"`.
+- `expect.state` is the part of the final state that is looked at. Lists hold the expected items, no more and no less,
+  in any order; what is not named may be anything; every value may be a matcher. Where the state alone counts, leave
+  out `calls` and write `"further": "any"`.
 - `expect.answer` is a value or matcher for the final answer.
 - `expect.no_call` says that nothing may be called; with `"further": "reads"`, that nothing may be changed.
-- `reference` is for the tests: `calls` and `answer` of a solution where these do not follow from `expect`. A test plays a
-  solution of every case, and finds that doing nothing is wrong where something is expected.
+- `reference` is for the tests: `calls` and `answer` of a solution where these do not follow from `expect`. A test plays
+  a solution of every case, and finds that doing nothing is wrong where something is expected.
 
 A case may bring recorded results in place of a world,
-`"results": [{{"name": "get_weather", "arguments": {{"city": "Oslo"}}, "result": {{"sky": "rain"}}}}]` (`"error"` in place of
-`"result"` for a refusal), with its tools described as above; a tool that does more than read says so there with
-`"effect": "writes"`. A world of your own is a class that takes a start and has `.tools` and `.state`:
+`"results": [{{"name": "get_weather", "arguments": {{"city": "Oslo"}}, "result": {{"sky": "rain"}}}}]`,
+with `"error"` in place of `"result"` for a refusal, and its tools described as above; a tool that does more than read
+says so there with `"effect": "writes"`.
+
+A world of your own is a class that takes a start and has `.tools` and `.state`:
 `tk.evaluate(recipes, "mine.jsonl", run="agent", worlds={{"bank": Bank}})`. Functions of your own, which all runs share,
 are given as `tools=[…]`.
 
-All parts that a case asks about must be right; `calls_right`, `state_right` and `answer_right` are columns of the result.
+All parts that a case asks about must be right; `calls_right`, `state_right` and `answer_right` are columns of the
+result.
 
 """
 

@@ -1,5 +1,7 @@
 """`evaluate(run="agent")`: each run in a world of its own, kept in the store, the same as by hand."""
 
+import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +11,7 @@ from toolkit.errors import ConfigError
 from toolkit.evaluation.cases import case_from_dict
 from toolkit.evaluation.sweep import agent_of
 from toolkit.worlds import load_world
+from toolkit.worlds.home import Home
 
 ROOMS = ("study", "kitchen", "bedroom")
 
@@ -34,8 +37,6 @@ RECIPE = tk.Recipe("scripted", protocol="hermes")
 
 
 def call(name, **arguments):
-    import json
-
     return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
 
 
@@ -127,11 +128,20 @@ def test_repeats_have_seeds_and_replies_of_their_own(tmp_path):
     assert len(tk.Store(tmp_path / "s.sqlite")) == 8
 
 
+class Pickling(ThreadPoolExecutor):
+    """Hand work over as to another machine."""
+
+    def submit(self, function, *args):
+        return super().submit(*pickle.loads(pickle.dumps((function, *args))))
+
+
 def test_any_executor_will_do(tmp_path):
-    alone = run(tk.ScriptedModel(LINES), store=tmp_path / "s.sqlite")
-    with ThreadPoolExecutor(2) as pool:
-        spread = tk.evaluate(RECIPE, CASES, run="agent", store=tmp_path / "s.sqlite", mode="replay", executor=pool,
-                             progress=False)  # fmt: skip
+    worlds = {"house": Home}
+    cases = tk.load_cases([{**data, "world": "house"} for data in CASES], worlds=worlds)
+    alone = run(tk.ScriptedModel(LINES), cases, store=tmp_path / "s.sqlite", worlds=worlds)
+    with Pickling(2) as pool:
+        spread = tk.evaluate(RECIPE, cases, run="agent", store=tmp_path / "s.sqlite", mode="replay", executor=pool,
+                             worlds=worlds, progress=False)  # fmt: skip
     assert list(spread.rows["trajectory"]) == list(alone.rows["trajectory"])
     assert list(spread.rows["outcome"]) == list(alone.rows["outcome"])
 
@@ -221,8 +231,9 @@ def test_recorded_results_and_functions_stand_for_tools():
         (CASES, {"run": "ask"}, "'study' is a whole run.*run='agent'"),
         ("home", {"run": "agent"}, "nothing runs 'switch_light'.*tools="),
         (CASES, {"run": "agnet"}, "Did you mean 'agent'"),
+        ("home", {"run": "ask", "tools": [tk.Tool("x", "", {})]}, "runs no tools"),
     ],
-    ids=["run as a request", "request as a run", "unknown"],
+    ids=["run as a request", "request as a run", "unknown", "tools of a request"],
 )
 def test_a_case_of_the_other_kind_is_refused_before_anything_is_asked(cases, more, message):
     model = tk.ScriptedModel([])

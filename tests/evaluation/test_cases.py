@@ -121,6 +121,7 @@ def test_a_whole_run_is_read_with_the_tools_of_its_world():
     ("changes", "message"),
     [
         ({"world": "hotel"}, r"mine.jsonl' line 2 \(case 'r-1'\): There is no world 'hotel'"),
+        ({"world": ["home"]}, r"no world \['home'\]"),
         ({"world": "os:system"}, "no world 'os:system'"),
         ({"start": {"room": {}}}, "line 2.*'home' has no 'room' to start with"),
         ({"tools": ["switch_lihgt"]}, "Did you mean 'switch_light'"),

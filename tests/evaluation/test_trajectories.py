@@ -194,5 +194,6 @@ def test_calls_of_one_turn_reach_the_world_in_their_order():
     lights = [{"room": "study", "brightness": 5}]
     calls = [tk.ToolCall("create_scene", {"name": name, "lights": lights}) for name in names]
     for _ in range(5):
-        _, _, state = run(data, [tk.ChatMessage.from_assistant(tool_calls=calls), "Done."])
+        _, trace, state = run(data, [tk.ChatMessage.from_assistant(tool_calls=calls), "Done."])
         assert [scene["name"] for scene in state["scenes"]] == names
+        assert [result.origin.arguments["name"] for result in calls_made(trace)] == names

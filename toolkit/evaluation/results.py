@@ -234,12 +234,15 @@ def _mean(rows: Any, column: str) -> float:
     return float(rows[column].astype(float).mean()) if column in rows else NAN
 
 
+_DIGITS = {"prompt_tokens": 0, "completion_tokens": 0, "seconds": 2, "tokens_per_success": 0, "requests": 1}
+
+
 def display_table(table: Any) -> Any:
     """Return a result table as people read it: one column "right" with k/n, rate and interval."""
     shown = table.copy()
-    digits_of = {"prompt_tokens": 0, "completion_tokens": 0, "seconds": 2, "tokens_per_success": 0, "requests": 1}
-    for column, digits in ((name, digits_of[name]) for name in digits_of if name in shown):
-        shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
+    for column, digits in _DIGITS.items():
+        if column in shown:
+            shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
     rates = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
     shown["right"] = rates
     for column, out_of in (

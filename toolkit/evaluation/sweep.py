@@ -80,7 +80,7 @@ def evaluate(
             run, and scores the calls made, the final state and the final answer; one row a run.
         mode: "record" asks for what the store lacks, "replay" never asks, "off" ignores the store.
         models: loaded models by name, in place of `load_model`.
-        tools: functions or tools that stand for tools of the same names; all runs share them.
+        tools: functions or tools that run for the cases' tools of the same names; all runs share them.
         worlds: worlds of your own that cases name, {"bank": Bank}; each run has a fresh one.
         progress: whether to show a bar.
 
@@ -98,6 +98,8 @@ def evaluate(
     if mode == "replay" and store is None:
         raise ConfigError("mode='replay' needs store=, the file that holds the replies.")
     setting = _Setting(repeats, store, mode, run, worlds or {}, tuple(as_tools(tools)))
+    if setting.tools and run == "ask":
+        raise ConfigError("A single request runs no tools. Give run='agent', or leave tools= out.")
     for case in asked:
         _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)

@@ -29,18 +29,27 @@ from toolkit.traces import Trace
 
 
 def calls_made(trace: Trace) -> list[ToolCallResult]:
-    """Return every call that was begun, in order, each with its result; an error where the run ended in it."""
-    made: list[ToolCallResult] = []
-    places: dict[Any, int] = {}  # number and id of a call -> its place; numbers come again in the user's next turn
+    """Return every call that was begun, each with its result; an error where the run ended in it.
+
+    Calls of one turn stand in the order in which the model wrote them, also where they ran at once.
+    """
+    made: list[tuple[tuple[int, int], ToolCallResult]] = []  # ((turn, place in it), result)
+    at: dict[Any, int] = {}  # number and id of a call -> where it is; numbers come again in the user's next turn
+    turn = 0
+    ids: list[str | None] = []  # of the turn's calls
     for event in trace.events:
-        if event.kind == "tool_call":
+        if event.kind == "model_reply" and event.data.get("calls"):
+            turn, ids = turn + 1, [_call(call).id for call in event.data["calls"]]
+        elif event.kind == "tool_call":
             call = _call(event.data["call"])
-            places[event.data["number"], call.id] = len(made)
-            made.append(ToolCallResult("", call, error=True))
+            at[event.data["number"], call.id] = len(made)
+            place = ids.index(call.id) if call.id in ids else len(ids)
+            made.append(((turn, place), ToolCallResult("", call, error=True)))
         elif event.kind == "tool_result" and event.data.get("result") is not None:
             result = _result(event.data["result"])
-            made[places[event.data["number"], result.origin.id]] = result
-    return made
+            where = at[event.data["number"], result.origin.id]
+            made[where] = made[where][0], result
+    return [result for _, result in sorted(made, key=lambda one: one[0])]
 
 
 def _call(value: Any) -> ToolCall:

@@ -64,7 +64,7 @@ def load_world(name: str, start: Mapping[str, Any] | None = None, worlds: Mappin
         ConfigError: no such world, it cannot start so, or what was made is no world.
     """
     own = worlds or {}
-    if name not in own and name not in WORLDS:
+    if not isinstance(name, str) or (name not in own and name not in WORLDS):
         hint = did_you_mean(str(name), [*own, *WORLDS])
         raise ConfigError(f"There is no world {name!r}. {hint} Give one of your own: worlds={{{name!r}: YourClass}}.")
     make = own[name] if name in own else _bundled(name)
