@@ -76,8 +76,97 @@ def test_unknown_names_list_the_known():
         tk.load_cases("marketplace", "no such tag")
 
 
-def test_all_is_every_file_and_ids_are_unique():
-    assert len(tk.load_cases("all")) == sum(len(tk.load_cases(name)) for name in list_cases())
+@pytest.mark.parametrize(("source", "runs"), [("all", False), ("runs", True)])
+def test_all_and_runs_are_every_file_of_their_kind(source, runs):
+    names = [name for name in list_cases() if name.startswith("runs/") == runs]
+    assert len(names) == 4
+    cases = tk.load_cases(source)
+    assert len(cases) == sum(len(tk.load_cases(name)) for name in names)
+    assert {case.scenario is not None for case in cases} == {runs}
+    assert [case_from_dict(case.to_dict()) for case in cases] == list(cases)
+
+
+RUN = {
+    "id": "r-1",
+    "messages": [{"role": "user", "content": "Dark, please."}],
+    "world": "home",
+    "start": {"rooms": {"study": {"light": 40}}},
+    "tools": ["switch_light", "get_indoor_climate"],
+    "turns": ["Thanks."],
+    "expect": {"calls": [{"name": "switch_light"}], "state": {"rooms": {"study": {"light": 0}}}, "answer": "Dark."},
+}
+
+
+ALONE = {"world": None, "start": None, "tools": [{"name": "switch_light"}]}
+
+
+def test_a_whole_run_is_read_with_the_tools_of_its_world():
+    [case] = tk.load_cases([RUN])
+    assert [(tool.name, tool.effect) for tool in case.tools] == [
+        ("switch_light", "writes"),
+        ("get_indoor_climate", "reads"),
+    ]
+    assert all(tool.function is None for tool in case.tools)
+    assert case.scenario.turns == ("Thanks.",)
+    assert case.scenario.further == "reads"
+    assert repr(case) == "Case('r-1': 'Dark, please.' → switch_light)"
+    quiet = case_from_dict({**RUN, "expect": {"no_call": True}})
+    assert (quiet.expects_call, quiet.scenario.further, quiet.right) == (False, "none", "no call")
+    only = case_from_dict({**RUN, "expect": {"state": {"scenes": []}, "answer": "x", "further": "any"}})
+    assert (only.expects_call, only.right) == (True, "state and answer")
+    assert len(case_from_dict({key: value for key, value in RUN.items() if key != "tools"}).tools) == 12
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"world": "hotel"}, r"mine.jsonl' line 2 \(case 'r-1'\): There is no world 'hotel'"),
+        ({"world": ["home"]}, r"no world \['home'\]"),
+        ({"world": "os:system"}, "no world 'os:system'"),
+        ({"start": {"room": {}}}, "line 2.*'home' has no 'room' to start with"),
+        ({"tools": ["switch_lihgt"]}, "Did you mean 'switch_light'"),
+        ({"turns": "Thanks."}, "line 2.*turns must be a list"),
+        ({"turns": [""]}, "turns must be a list"),
+        ({"expect": {}}, "nothing to check"),
+        ({"expect": {"further": "reads"}}, "nothing to check"),
+        ({"expect": {"no_call": True, "calls": [{"name": "switch_light"}]}}, "nothing to check"),
+        ({"expect": {"calls": [{"name": "set_blinds"}]}}, "line 2.*'set_blinds', which is not offered"),
+        ({"expect": {"no_call": True, "sate": {}}}, "unknown key 'sate' in expect"),
+        ({"expect": {"no_call": True, "further": "some"}}, "line 2.*further='some'"),
+        ({"expect": {"state": {"romms": {}}}}, "line 2.*state of world 'home' has no 'romms'. Did you mean 'rooms'"),
+        ({"expect": {"state": {"rooms": {"attic": {"light": 0}}}}}, "state.rooms of world 'home' has no 'attic'"),
+        ({"expect": {"state": {"rooms": {"study": {"light": {"on": 1}}}}}}, "it can never be"),
+        ({"expect": {"state": {"scenes": {"name": "x"}}}}, "it can never be"),
+        ({"expect": {"state": {"scenes": [{"name": {"$regexp": "x"}}]}}}, "Did you mean '\\$regex'"),
+        ({"expect": {"answer": {"$contains": 5}}}, r"\$contains needs a string"),
+        ({"results": [{"name": "switch_light", "result": 1}]}, 'has a "world" and "results"'),
+        ({**ALONE, "results": [{"name": "switch_light"}]}, "no recorded result"),
+        (
+            {**ALONE, "results": [{"name": "switch_lihgt", "result": 1}]},
+            "result of 'switch_lihgt', which is not offered",
+        ),
+        ({"world": None, "tools": [{"name": "switch_light"}]}, '"start" needs a "world"'),
+        (ALONE, "expects a state, but has no"),
+    ],
+)
+def test_a_run_that_could_never_come_out_right_is_named(tmp_path, changes, message):
+    row = {key: value for key, value in {**RUN, **changes}.items() if value is not None}
+    with pytest.raises(ConfigError, match=message):
+        tk.load_cases(write(tmp_path, GOOD, row))
+
+
+def test_a_part_of_the_state_that_starts_empty_may_get_any_key():
+    class Box:
+        tools, state = [tk.Tool("put", "Put.", {"type": "object"})], {"content": {}, "lid": None}
+
+        def __init__(self, start):
+            pass
+
+    data = {**RUN, "world": "box", "start": {}, "tools": ["put"]}
+    expect = {"state": {"content": {"apple": 1}, "lid": {"open": True}}}
+    assert case_from_dict({**data, "expect": expect}, worlds={"box": Box}).scenario.state == expect["state"]
+    with pytest.raises(ConfigError, match="has no 'contents'"):
+        case_from_dict({**data, "expect": {"state": {"contents": 1}}}, worlds={"box": Box})
 
 
 def test_line_separators_inside_strings_a_bom_and_crlf_are_fine(tmp_path):

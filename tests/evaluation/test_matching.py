@@ -1,11 +1,20 @@
 """Expected arguments: what counts as the same, and what a matcher allows."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import ConfigError
-from toolkit.evaluation.matching import check_matcher, describe, differences, matches
+from toolkit.evaluation.matching import (
+    assignment,
+    check_matcher,
+    describe,
+    differences,
+    matches,
+    state_differences,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("ab $"),
@@ -80,3 +89,45 @@ def test_differences_are_sentences(expected, got, wrong):
 def test_bad_matchers_are_refused_at_load(matcher):
     with pytest.raises(ConfigError, match="case 1"):
         check_matcher(matcher, "case 1")
+
+
+@given(st.integers(0, 5).flatmap(lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), max_size=5)))
+def test_an_assignment_is_as_large_as_any_and_takes_the_first_columns_it_can(fits):
+    found = assignment(fits)
+    taken = [column for column in found if column is not None]
+    assert len(set(taken)) == len(taken)
+    assert all(fits[row][column] for row, column in enumerate(found) if column is not None)
+    columns = range(len(fits[0]) if fits else 0)
+    possible = {
+        tuple(sorted(order))
+        for size in range(len(fits) + 1)
+        for rows in itertools.combinations(range(len(fits)), size)
+        for order in itertools.permutations(columns, size)
+        if all(fits[row][column] for row, column in zip(rows, order, strict=True))
+    }
+    largest = max(map(len, possible))
+    assert tuple(sorted(taken)) == min(order for order in possible if len(order) == largest)
+
+
+@given(json_values)
+def test_every_state_is_as_expected_of_itself(value):
+    assert state_differences(value, value) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "wrong"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, []),
+        ({"a": {"x": 1}}, {"a": {"x": 2}}, ["a.x: expected 1, got 2"]),
+        ({"a": 1}, {}, ["a: missing, expected 1"]),
+        ({"a": {"$optional": 1}}, {}, []),
+        ({"a": {"$contains": "x"}}, {"a": "AXB"}, []),
+        ({"a": {"x": 1}}, {"a": 5}, ["a: expected {'x': 1}, got 5"]),
+        ({"a": [{"n": 1}, {"n": {"$any": True}}]}, {"a": [{"n": 2, "m": 0}, {"n": 1}]}, []),
+        ({"a": [{"n": {"$any": True}}, {"n": 1}]}, {"a": [{"n": 1}, {"n": 2}]}, []),
+        ({"a": [1]}, {"a": [1, 1]}, ["a: expected [1], got [1, 1]"]),
+        ({"a": []}, {"a": [1]}, ["a: expected [], got [1]"]),
+    ],
+)
+def test_state_differences(expected, got, wrong):
+    assert state_differences(expected, got) == wrong

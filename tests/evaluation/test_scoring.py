@@ -87,3 +87,15 @@ def test_native_calls_are_scored_like_read_ones():
     reply = Reply("", tool_calls=(call,))
     extraction = extract("", tools=ONE.tools, native_calls=reply.tool_calls)
     assert score(ONE, reply, extraction).outcome == "right_call"
+
+
+def test_calls_are_matched_as_well_as_can_be_whatever_their_order():
+    """What could stand for either of two is not used up by the first that comes along."""
+    wide = {"name": "weather", "arguments": {"city": {"$any_of": ["Hull", "Goole"]}}}
+    case = Case("either", ASK, (WEATHER,), (wide, {"name": "weather", "arguments": {"city": "Hull"}}))
+    calls = [OSLO.replace("Oslo", city) for city in ("Hull", "Goole")]
+    for text in ("\n".join(calls), "\n".join(reversed(calls))):
+        assert score(case, Reply(text), extract(text, tools=case.tools)).outcome == "right_call"
+    text = "\n".join([calls[1], calls[1]])
+    found = score(case, Reply(text), extract(text, tools=case.tools))
+    assert (found.outcome, found.detail) == ("wrong_call", "city: expected 'Hull', got 'Goole'")

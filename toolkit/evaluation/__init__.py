@@ -1,7 +1,7 @@
 """Measure recipes on cases: outcomes, tables with intervals, paired comparison.
 
-`recipes` (what is run) · `cases` (on what) · `scoring` (the verdict) · `sweep` (evaluate) · `results` (tables) ·
-`statistics` (intervals and tests) · `plots`.
+`recipes` (what is run) · `cases`, `scenarios` (on what) · `scoring` (the verdict on a reply) · `trajectories` (on a
+run) · `play` (a run) · `sweep` (evaluate) · `rows`, `results` (tables) · `statistics` (intervals and tests) · `plots`.
 """
 
 from toolkit.asking import Asked, ask, read, request

@@ -7,13 +7,14 @@ A case file is JSONL, one case a line, with its tools in a file `NAME.tools.json
 
 `"expect": {"no_call": true}` says that the right thing is no call. A case without a checkable expectation is an
 error (Source: promptfoo#10960). How arguments are compared stands in `toolkit.evaluation.matching`.
+Not here: what makes a case a whole run (`toolkit.evaluation.scenarios`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,12 @@ from typing import Any
 from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.matching import check_matcher
+from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
+from toolkit.worlds import World, load_world
+
+Worlds = Mapping[str, Any]  # name -> class of a world; see `toolkit.worlds`
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Case:
         calls: the expected calls as {"name": …, "arguments": {…}}; empty where the right thing is no call.
         tags: words to group by.
         domain: the file's name.
+        scenario: what makes it a whole run; None for a single request.
     """
 
     id: str
@@ -44,11 +50,26 @@ class Case:
     calls: tuple[dict[str, Any], ...] = ()
     tags: tuple[str, ...] = ()
     domain: str = ""
+    scenario: Scenario | None = None
 
     @property
     def expects_call(self) -> bool:
-        """Tell whether a call is right."""
-        return bool(self.calls)
+        """Tell whether a call is right; of a run, whether anything is to be done."""
+        return bool(self.calls) or (self.scenario is not None and not self.scenario.quiet)
+
+    @property
+    def expect(self) -> dict[str, Any]:
+        """Return what would be right, as a case file says it."""
+        calls = {"calls": list(self.calls)} if self.calls else {} if self.expects_call else {"no_call": True}
+        return {**calls, **(self.scenario.expectation() if self.scenario else {})}
+
+    @property
+    def right(self) -> str:
+        """Return in a few words what would be right."""
+        if not self.expects_call:
+            return "no call"
+        names = ", ".join(call["name"] for call in self.calls)
+        return names or " and ".join(key for key in ("state", "answer") if key in self.expect)
 
     @property
     def question(self) -> str:
@@ -60,15 +81,15 @@ class Case:
         return {
             "id": self.id,
             "messages": [message.to_dict() for message in self.messages],
-            "tools": [tool.tool_spec for tool in self.tools],
-            "expect": {"calls": list(self.calls)} if self.calls else {"no_call": True},
+            "tools": [{**tool.tool_spec, "effect": tool.effect} for tool in self.tools],
+            **(self.scenario.to_dict() if self.scenario else {}),
+            "expect": self.expect,
             "tags": list(self.tags),
             "domain": self.domain,
         }
 
     def __repr__(self) -> str:
-        right = ", ".join(call["name"] for call in self.calls) or "no call"
-        return f"Case({self.id!r}: {self.question[:50]!r} → {right})"
+        return f"Case({self.id!r}: {self.question[:50]!r} → {self.right})"
 
 
 @dataclass(frozen=True)
@@ -117,7 +138,7 @@ class Cases:
                 "id": case.id,
                 "domain": case.domain,
                 "question": case.question,
-                "right": ", ".join(call["name"] for call in case.calls) or "no call",
+                "right": case.right,
                 "tools": len(case.tools),
                 "tags": " ".join(case.tags),
             }
@@ -133,41 +154,46 @@ class Cases:
 
 
 def list_cases() -> list[str]:
-    """Return the names of the case files that come with the toolkit."""
-    return sorted(path.stem for path in (resources.root() / "data" / "cases").glob("*.jsonl"))
+    """Return the names of the case files that come with the toolkit; those of whole runs start with `runs/`."""
+    folder = resources.root() / "data" / "cases"
+    return sorted(path.stem for path in folder.glob("*.jsonl")) + sorted(
+        f"runs/{path.stem}" for path in folder.glob("runs/*.jsonl")
+    )
 
 
-def load_cases(source: str | Path | Iterable[Any], *tags: str) -> Cases:
+def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | None = None) -> Cases:
     """Load cases.
 
     Args:
-        source: a name that `list_cases` gives, "all" for all of them, a path to a JSONL file, or cases themselves.
+        source: a name that `list_cases` gives, "all" for all single requests, "runs" for all whole runs, a path to a
+            JSONL file, or cases themselves.
         tags: keep only the cases that carry all of these.
+        worlds: worlds of your own that the cases name, {"bank": Bank}.
 
     Raises:
         ConfigError: no such file, or a wrong line; the message names file and line.
     """
     if isinstance(source, (str, Path)):
-        found = [case for path in _paths(source) for case in _read(path)]
+        found = [case for path in _paths(source) for case in _read(path, worlds)]
     else:
-        found = [case if isinstance(case, Case) else case_from_dict(case) for case in source]
+        found = [case if isinstance(case, Case) else case_from_dict(case, worlds=worlds) for case in source]
     _check_unique(found)
     cases = Cases(tuple(found))
     return cases.tagged(*tags) if tags else cases
 
 
 def _paths(source: str | Path) -> list[Path]:
-    folder = resources.root() / "data" / "cases"
-    if str(source) == "all":
-        return [folder / f"{name}.jsonl" for name in list_cases()]
+    folder, known = resources.root() / "data" / "cases", list_cases()
+    if str(source) in ("all", "runs"):
+        return [folder / f"{name}.jsonl" for name in known if name.startswith("runs/") == (str(source) == "runs")]
     for path in (folder / f"{source}.jsonl", Path(source).expanduser()):
         if path.is_file():
             return [path]
-    known = ", ".join([*list_cases(), "all"])
-    raise ConfigError(f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {known}.")
+    names = ", ".join([*known, "all", "runs"])
+    raise ConfigError(f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {names}.")
 
 
-def _read(path: Path) -> list[Case]:
+def _read(path: Path, worlds: Worlds | None) -> list[Case]:
     tools = _sidecar(path)
     text = _text(path)
     cases: list[Case] = []
@@ -180,7 +206,7 @@ def _read(path: Path) -> list[Case]:
             data = json.loads(line)
         except ValueError as error:
             raise ConfigError(f"{where} is no JSON: {error}.") from None
-        case = case_from_dict(data, tools, where, path.stem)
+        case = case_from_dict(data, tools, where, path.stem, worlds)
         if case.id in lines:
             raise ConfigError(f"{where}: the id {case.id!r} is taken by line {lines[case.id]}. Make it unique.")
         lines[case.id] = number
@@ -204,12 +230,24 @@ def _sidecar(path: Path) -> dict[str, Tool]:
     if not beside.is_file():
         return {}
     try:
-        return {tool.name: tool for tool in as_tools(json.loads(_text(beside)))}
+        return {tool.name: tool for tool in as_tools(map(_described, json.loads(_text(beside))))}
     except ValueError as error:
         raise ConfigError(f"{str(beside)!r} is no JSON: {error}.") from None
 
 
-def case_from_dict(data: Any, tools: Mapping[str, Tool] | None = None, where: str = "case", domain: str = "") -> Case:
+def _described(item: Any) -> Tool:
+    """Read a tool that may say its effect, as OpenAI's form does not."""
+    tool = as_tool(item)
+    return replace(tool, effect=item["effect"]) if isinstance(item, Mapping) and "effect" in item else tool
+
+
+def case_from_dict(
+    data: Any,
+    tools: Mapping[str, Tool] | None = None,
+    where: str = "case",
+    domain: str = "",
+    worlds: Worlds | None = None,
+) -> Case:
     """Build a case from plain data.
 
     Args:
@@ -217,26 +255,36 @@ def case_from_dict(data: Any, tools: Mapping[str, Tool] | None = None, where: st
         tools: what tool names in it refer to.
         where: how errors name it.
         domain: the group it belongs to, unless the data say.
+        worlds: worlds of your own by name.
 
     Raises:
-        ConfigError: a missing or unusable part, an unknown tool, or nothing to check.
+        ConfigError: a missing or unusable part, an unknown tool or world, or nothing to check.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("id"), str):
         raise ConfigError(f"{where}: a case is an object with an id, not {data!r}."[:300])
     where = f"{where} (case {data['id']!r})"
-    unknown = set(data) - {"id", "messages", "tools", "expect", "tags", "domain", "note"}
+    unknown = set(data) - {"id", "messages", "tools", "expect", "tags", "domain", "note", "reference", *DATA_KEYS}
     if unknown:
         raise ConfigError(f"{where}: unknown key {sorted(unknown)[0]!r}.")
     try:
         messages = tuple(as_messages(data.get("messages") or ()))
-        offered = tuple(_tool(item, tools or {}, where) for item in _list(data, "tools", where))
+        world = load_world(data["world"], data.get("start"), worlds) if "world" in data else None
+        known = tools or {} if world is None else _shown(world)
+        named = _list(data, "tools", where) or (list(known) if world is not None else [])
+        offered = tuple(_tool(item, known, where) for item in named)
     except ConfigError as error:
         raise ConfigError(str(error) if where in str(error) else f"{where}: {error}") from None
     if not messages:
         raise ConfigError(f"{where}: has no messages.")
     calls = _expected(data.get("expect"), offered, where)
+    scenario = scenario_of(data, [tool.name for tool in offered], world, where)
     tags = tuple(map(str, _list(data, "tags", where)))
-    return Case(data["id"], messages, offered, calls, tags, data.get("domain", domain))
+    return Case(data["id"], messages, offered, calls, tags, data.get("domain", domain), scenario)
+
+
+def _shown(world: World) -> dict[str, Tool]:
+    """Return the tools of a world as a case shows them: each run has a world, and functions, of its own."""
+    return {tool.name: replace(tool, function=None) for tool in as_tools(world.tools)}
 
 
 def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
@@ -248,7 +296,7 @@ def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
 
 def _tool(item: Any, tools: Mapping[str, Tool], where: str) -> Tool:
     if not isinstance(item, str):
-        return as_tool(item)
+        return _described(item)
     if not tools:
         raise ConfigError(
             f"{where}: tool {item!r} is not described. Put a list of tools into NAME.tools.json beside it."
@@ -260,11 +308,15 @@ def _tool(item: Any, tools: Mapping[str, Tool], where: str) -> Tool:
 
 def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[str, Any], ...]:
     hint = 'Write "expect": {"calls": [{"name": …, "arguments": {…}}]} or {"no_call": true}.'
-    if not isinstance(expect, Mapping) or set(expect) not in ({"calls"}, {"no_call"}):
+    keys = set(expect) if isinstance(expect, Mapping) else set()
+    checked = keys & {"calls", "no_call", "state", "answer"}
+    if not checked or checked >= {"calls", "no_call"}:
         raise ConfigError(f"{where}: nothing to check in expect={expect!r}. {hint}")
-    if "no_call" in expect:
-        if expect["no_call"] is not True:
-            raise ConfigError(f"{where}: no_call must be true. {hint}")
+    if unknown := keys - {"calls", "no_call", *EXPECT_KEYS}:
+        raise ConfigError(f"{where}: unknown key {sorted(unknown)[0]!r} in expect. {hint}")
+    if expect.get("no_call", True) is not True:
+        raise ConfigError(f"{where}: no_call must be true. {hint}")
+    if "calls" not in expect:
         return ()
     calls = expect["calls"]
     if not isinstance(calls, list) or not calls:

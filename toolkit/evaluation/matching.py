@@ -1,4 +1,4 @@
-"""Decide whether an argument is the expected one.
+"""Decide whether an argument, or a whole state, is the expected one.
 
 An expected value is plain JSON, compared loosely where it does not matter (case and runs of blanks in strings,
 3 and 3.0), or one matcher:
@@ -6,12 +6,14 @@ An expected value is plain JSON, compared loosely where it does not matter (case
     {"$any_of": [A, B]}   one of several values      {"$contains": "text"}   a string that holds it
     {"$regex": "…"}       a string that fits         {"$approx": 3.2, "within": 0.01}
     {"$any": true}        anything                   {"$optional": VALUE}    may be missing
+
+Not here: the verdict on calls (`toolkit.evaluation.scoring`), on runs (`toolkit.evaluation.trajectories`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
@@ -87,6 +89,57 @@ def differences(
         if not default and not (value is None and declared is not None and name not in required):
             found.append(f"{name}: not expected, got {value!r}")
     return found
+
+
+def assignment(fits: Sequence[Sequence[bool]]) -> list[int | None]:
+    """Return the column that each row takes: as many rows as can be have one, none is shared, first columns first.
+
+    >>> assignment([[True, True], [True, False]])
+    [1, 0]
+    """
+    taken: dict[int, int] = {}  # row -> column
+
+    def place(column: int, seen: set[int]) -> bool:
+        """Find a row for a column, where need be by moving others along (an augmenting path)."""
+        for row, line in enumerate(fits):
+            if line[column] and row not in seen:
+                seen.add(row)
+                if row not in taken or place(taken[row], seen):
+                    taken[row] = column
+                    return True
+        return False
+
+    for column in range(len(fits[0]) if fits else 0):
+        place(column, set())
+    return [taken.get(row) for row in range(len(fits))]
+
+
+def state_differences(expected: Any, got: Any, where: str = "") -> list[str]:
+    """Return one sentence for each part of a state that is not as expected.
+
+    What is not named may be anything. A list holds the expected items, no more and no less, in any order.
+
+    >>> state_differences({"light": 0, "notes": []}, {"light": 40, "notes": [], "blinds": 5})
+    ['light: expected 0, got 40']
+    """
+    if isinstance(expected, Mapping) and not is_matcher(expected):
+        if not isinstance(got, Mapping):
+            return [f"{where}: expected {dict(expected)!r}, got {got!r}"]
+        found = []
+        for key, value in expected.items():
+            place = f"{where}.{key}" if where else str(key)
+            if key in got:
+                found.extend(state_differences(value, got[key], place))
+            elif not (is_matcher(value) and "$optional" in value):
+                found.append(f"{place}: missing, expected {describe(value)}")
+        return found
+    if isinstance(expected, list) and isinstance(got, list):
+        fits = [[not state_differences(item, other) for other in got] for item in expected]
+        if len(expected) == len(got) and None not in assignment(fits):
+            return []
+    elif matches(expected, got):
+        return []
+    return [f"{where}: expected {describe(expected)}, got {got!r}"]
 
 
 def is_matcher(value: Any) -> bool:

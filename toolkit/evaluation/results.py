@@ -23,7 +23,7 @@ from toolkit.recipes import Recipe
 
 
 class Result:
-    """Hold one row for each reply, and the recipes that led to them.
+    """Hold one row for each reply or run, and the recipes that led to them.
 
     Attributes:
         rows: DataFrame; one line a (recipe, case, repeat) with outcome, raw text, calls, tokens and seconds.
@@ -50,7 +50,7 @@ class Result:
         Returns:
             DataFrame with right, judged, rate, low, high (0 to 1); right ones among the cases where a call, and
             where none was right, and false calls among the latter; left_out as text; mean tokens and seconds a
-            reply; tokens read and written for each success.
+            reply; tokens read and written for each success; of whole runs, the mean number of model calls.
 
         Raises:
             ConfigError: no such column.
@@ -216,6 +216,7 @@ def summarise(rows: Any) -> dict[str, Any]:
         "completion_tokens": _mean(rows, "completion_tokens"),
         "seconds": _mean(rows, "seconds"),
         "tokens_per_success": spent / rate.k if rate.k else NAN,
+        **({"requests": _mean(rows, "requests")} if "requests" in rows else {}),  # whole runs make several
     }
 
 
@@ -227,11 +228,15 @@ def _mean(rows: Any, column: str) -> float:
     return float(rows[column].astype(float).mean()) if column in rows else NAN
 
 
+_DIGITS = {"prompt_tokens": 0, "completion_tokens": 0, "seconds": 2, "tokens_per_success": 0, "requests": 1}
+
+
 def display_table(table: Any) -> Any:
     """Return a result table as people read it: one column "right" with k/n, rate and interval."""
     shown = table.copy()
-    for column, digits in (("prompt_tokens", 0), ("completion_tokens", 0), ("seconds", 2), ("tokens_per_success", 0)):
-        shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
+    for column, digits in _DIGITS.items():
+        if column in shown:
+            shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
     rates = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
     shown["right"] = rates
     for column, out_of in (

@@ -9,17 +9,17 @@
     degenerate        the reply is empty, or loops until its end │ a prompt
     server_fault      the server failed                          ┘
 
-Not here: intervals and tables (`toolkit.evaluation.results`).
+Not here: whole runs (`toolkit.evaluation.trajectories`), intervals and tables (`toolkit.evaluation.results`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolkit.evaluation.cases import Case
-from toolkit.evaluation.matching import differences
+from toolkit.evaluation.matching import assignment, differences
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ToolCall
 from toolkit.models.base import Reply
@@ -42,10 +42,17 @@ LEFT_OUT: frozenset[str] = frozenset({"overflow", "degenerate", "server_fault"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Hold the outcome of one reply and one sentence on why."""
+    """Hold the outcome of one reply or run, and one sentence on why.
+
+    Attributes:
+        outcome: one of `OUTCOMES`.
+        detail: why.
+        parts: of a run, whether its calls, state and answer were right; None where the case does not ask.
+    """
 
     outcome: Outcome
     detail: str = ""
+    parts: Mapping[str, bool | None] = field(default_factory=dict)
 
     @property
     def right(self) -> bool:
@@ -81,32 +88,31 @@ def _score_calls(case: Case, calls: Sequence[ToolCall]) -> Verdict:
 
 
 def call_differences(
-    expected: Sequence[dict[str, Any]], calls: Sequence[ToolCall], tools: dict[str, Tool]
+    expected: Sequence[dict[str, Any]],
+    calls: Sequence[ToolCall],
+    tools: dict[str, Tool],
+    spare: Collection[int] = (),
 ) -> list[str]:
     """Return one sentence for each way in which calls differ from the expected ones; order does not matter.
 
     Args:
         expected: calls as {"name", "arguments"}, arguments plain or matchers.
-        calls: the calls made.
+        calls: the calls made; where several could stand for an expected one, the first is taken.
         tools: name -> tool, for defaults.
+        spare: places of calls that may be made besides.
     """
-    left = list(calls)
+    taken = assignment([[not _call_difference(want, call, tools) for call in calls] for want in expected])
+    left = [place for place in range(len(calls)) if place not in taken]
     found: list[str] = []
-    unmatched = []
-    for want in expected:
-        hit = next((call for call in left if not _call_difference(want, call, tools)), None)
-        if hit is None:
-            unmatched.append(want)
-        else:
-            left.remove(hit)
-    for want in unmatched:
-        near = next((call for call in left if call.tool_name == want["name"]), left[0] if left else None)
+    for want in (want for want, place in zip(expected, taken, strict=True) if place is None):
+        same = (place for place in left if calls[place].tool_name == want["name"])
+        near = next(same, next((place for place in left if place not in spare), None))
         if near is None:
             found.append(f"missing call of {want['name']}")
             continue
         left.remove(near)
-        found.extend(_call_difference(want, near, tools))
-    return found + [f"extra call of {call.tool_name}" for call in left]
+        found.extend(_call_difference(want, calls[near], tools))
+    return found + [f"extra call of {calls[place].tool_name}" for place in left if place not in spare]
 
 
 def _call_difference(want: dict[str, Any], call: ToolCall, tools: dict[str, Tool]) -> list[str]:

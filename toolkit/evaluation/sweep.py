@@ -3,7 +3,7 @@
 One request at a time per model by default, model after model, so that no model is loaded twice. With a store,
 every reply is kept at once: an interrupted run goes on where it stopped. Faults of model and server become
 outcomes and never end a sweep.
-Not here: one request (`toolkit.asking`), tables (`toolkit.evaluation.results`).
+Not here: one request (`toolkit.asking`), one run (`toolkit.evaluation.play`), tables (`toolkit.evaluation.results`).
 """
 
 from __future__ import annotations
@@ -11,21 +11,39 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from toolkit.asking import Asked, ask
-from toolkit.errors import ConfigError, ReplayMissError, StoreError, ToolkitError, did_you_mean
-from toolkit.evaluation.cases import Case, Cases, case_from_dict, load_cases
+from toolkit.asking import ask
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.evaluation import rows
+from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
+from toolkit.evaluation.play import FAULTS, MISTAKES, play, runnable
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
+from toolkit.evaluation.trajectories import score_run
 from toolkit.models.base import ChatModel
 from toolkit.models.store import Store
 from toolkit.recipes import Recipe, load_recipes
+from toolkit.tools import Tool, as_tools
+from toolkit.worlds import World, load_world
 
 Mode = Literal["record", "replay", "off"]
+Run = Literal["ask", "agent"]
 BLOCK = 8  # cases that one task of an executor runs
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Hold what is the same for every case; can be pickled for a worker."""
+
+    repeats: int
+    store: Any
+    mode: Mode
+    run: Run
+    worlds: Worlds = field(default_factory=dict)
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,8 +60,11 @@ def evaluate(
     store: Store | str | Path | None = None,
     executor: Executor | None = None,
     *,
+    run: Run = "ask",
     mode: Mode = "record",
     models: Mapping[str, ChatModel] | None = None,
+    tools: Iterable[Any] = (),
+    worlds: Worlds | None = None,
     progress: bool = True,
 ) -> Result:
     """Run every recipe on every case and return what came of it.
@@ -55,35 +76,60 @@ def evaluate(
         store: where replies are kept and looked up; a path makes one.
         executor: any `concurrent.futures.Executor`, such as dask's `Client.get_executor()`; blocks of cases
             are sent to it. It needs `store` as a path that its workers can reach, or None.
+        run: "ask" puts one request a case and scores its calls; "agent" runs the whole loop with tools that really
+            run, and scores the calls made, the final state and the final answer; one row a run.
         mode: "record" asks for what the store lacks, "replay" never asks, "off" ignores the store.
         models: loaded models by name, in place of `load_model`.
+        tools: functions or tools that run for the cases' tools of the same names; all runs share them.
+        worlds: worlds of your own that cases name, {"bank": Bank}; each run has a fresh one.
         progress: whether to show a bar.
 
     Raises:
         UserError: a recipe or case cannot be used, a model cannot be reached, or a replay lacks a reply.
     """
-    found, asked = load_recipes(recipes), load_cases(cases)
-    if mode not in get_args(Mode):
-        raise ConfigError(f"Unknown mode {mode!r}. {did_you_mean(mode, get_args(Mode))}")
+    found, asked = load_recipes(recipes), load_cases(cases, worlds=worlds)
+    for what, value, known in (("mode", mode, get_args(Mode)), ("run", run, get_args(Run))):
+        if value not in known:
+            raise ConfigError(f"Unknown {what} {value!r}. {did_you_mean(str(value), known)}")
     if not len(asked):
         raise ConfigError("There is no case to run.")
     if repeats < 1:
         raise ConfigError(f"repeats must be at least 1, not {repeats!r}.")
     if mode == "replay" and store is None:
         raise ConfigError("mode='replay' needs store=, the file that holds the replies.")
+    setting = _Setting(repeats, store, mode, run, worlds or {}, tuple(as_tools(tools)))
+    if setting.tools and run == "ask":
+        raise ConfigError("A single request runs no tools. Give run='agent', or leave tools= out.")
+    for case in asked:
+        _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)
     if executor is not None:
-        rows = _spread(found, asked, repeats, store, executor, mode, progress)
+        made = _spread(found, asked, setting, executor, progress)
     else:
-        rows = list(_bar(_run(found, asked, repeats, store, mode, models or {}), found, asked, repeats, progress))
-    return Result(_in_order(rows, found, asked), found)
+        made = list(_bar(_run(found, asked, setting, models or {}), found, asked, setting, progress))
+    return Result(_in_order(made, found, asked), found)
 
 
-def _in_order(rows: list[dict[str, Any]], recipes: list[Recipe], cases: Cases) -> list[dict[str, Any]]:
+def _check_case(case: Case, setting: _Setting) -> None:
+    """Refuse a case that this kind of run cannot judge, before anything is asked."""
+    if setting.run == "agent":
+        _stage(case, setting)
+    elif case.scenario is not None:
+        raise ConfigError(f"Case {case.id!r} is a whole run: its state or later turns need one. Give run='agent'.")
+
+
+def _stage(case: Case, setting: _Setting) -> tuple[World | None, list[Tool]]:
+    """Return a fresh world, if the case has one, and tools that run."""
+    scenario = case.scenario
+    world = load_world(scenario.world, scenario.start, setting.worlds) if scenario and scenario.world else None
+    return world, runnable(case, world, setting.tools)
+
+
+def _in_order(made: list[dict[str, Any]], recipes: list[Recipe], cases: Cases) -> list[dict[str, Any]]:
     """Put rows back in the order of recipes and cases, whatever order they were asked in."""
     recipe_at = {recipe.name: place for place, recipe in enumerate(recipes)}
     case_at = {case.id: place for place, case in enumerate(cases)}
-    return sorted(rows, key=lambda row: (recipe_at[row["recipe"]], row["repeat"], case_at[row["case"]]))
+    return sorted(made, key=lambda row: (recipe_at[row["recipe"]], row["repeat"], case_at[row["case"]]))
 
 
 def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
@@ -95,22 +141,20 @@ def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
         )
 
 
-def _bar(rows: Iterator[dict[str, Any]], recipes: list[Recipe], cases: Cases, repeats: int, show: bool) -> Any:
+def _bar(made: Iterator[Any], recipes: list[Recipe], cases: Cases, setting: _Setting, show: bool) -> Any:
     if not show:
-        return rows
+        return made
     from tqdm.auto import tqdm
 
-    return tqdm(rows, total=len(recipes) * len(cases) * repeats, desc="replies", unit="reply")
+    unit = "reply" if setting.run == "ask" else "run"
+    plural = "replies" if setting.run == "ask" else "runs"
+    return tqdm(made, total=len(recipes) * len(cases) * setting.repeats, desc=plural, unit=unit)
 
 
 def _run(
-    recipes: list[Recipe],
-    cases: Iterable[Case],
-    repeats: int,
-    store: Store | str | Path | None,
-    mode: Mode,
-    models: Mapping[str, ChatModel],
+    recipes: list[Recipe], cases: Iterable[Case], setting: _Setting, models: Mapping[str, ChatModel]
 ) -> Iterator[dict[str, Any]]:
+    store, mode = setting.store, setting.mode
     names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
     # whether each can answer is checked before a store is made or a request sent
     found = {name: models.get(name) or (None if mode == "replay" else _load(name)) for name in names}
@@ -122,10 +166,10 @@ def _run(
         marks = _marks(model)
         try:
             for recipe in mine:
-                for repeat in range(repeats):
+                for repeat in range(setting.repeats):
                     answering = _wrapped(model, name, kept, mode, repeat)
                     for case in cases:
-                        yield {**_row(_Job(recipe, case, repeat), answering), **marks}
+                        yield {**_row(_Job(recipe, case, repeat), answering, setting), **marks}
         finally:
             if model is not None and name not in models:
                 model.close()
@@ -156,96 +200,68 @@ def _wrapped(model: ChatModel | None, name: str, store: Any, mode: Mode, repeat:
     return wrapped
 
 
-def _row(job: _Job, model: ChatModel) -> dict[str, Any]:
-    """Ask one case and return its row; only the user's own mistakes raise."""
+def _row(job: _Job, model: ChatModel, setting: _Setting) -> dict[str, Any]:
+    """Ask or run one case and return its row; only the user's own mistakes raise."""
     try:
-        asked = ask(job.recipe, job.case, model=model, seed_shift=job.repeat)
-        verdict = score(job.case, asked.reply, asked.extraction)
-    except (ConfigError, ReplayMissError, StoreError):
-        raise  # the user's own mistake, or a store that keeps nothing any more
-    except (ToolkitError, OSError, RuntimeError, ValueError) as error:
-        fault = Verdict("server_fault", f"{type(error).__name__}: {error}")
-        return _storable({**_head(job), **_verdict(fault), **_NO_FACTS})
-    return _storable({**_head(job), **_verdict(verdict), **_facts(asked)})
+        verdict, facts = _agent_run(job, model, setting) if setting.run == "agent" else _request(job, model)
+    except MISTAKES:
+        raise
+    except FAULTS as error:
+        verdict, facts = Verdict("server_fault", f"{type(error).__name__}: {error}"), rows.NO_FACTS
+    return rows.storable({**rows.head(job.recipe, job.case, job.repeat), **rows.verdict_columns(verdict), **facts})
 
 
-def _storable(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace lone surrogates, which a model can write and no table can hold."""
-    return {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in row.items()}
+def _request(job: _Job, model: ChatModel) -> tuple[Verdict, dict[str, Any]]:
+    asked = ask(job.recipe, job.case, model=model, seed_shift=job.repeat)
+    return score(job.case, asked.reply, asked.extraction), rows.facts_of_reply(asked)
 
 
-def _head(job: _Job) -> dict[str, Any]:
-    recipe, case = job.recipe, job.case
-    return {
-        "recipe": recipe.name,
-        "recipe_hash": recipe.hash,
-        "model": recipe.model,
-        "arm": recipe.arm,
-        "protocol": "" if recipe.arm == "native" else recipe.loaded_protocol.name,
-        "case": case.id,
-        "domain": case.domain,
-        "tags": " ".join(case.tags),
-        "repeat": job.repeat,
-        "expects_call": case.expects_call,
-        "question": case.question,
-        "expected": _as_text([dict(call) for call in case.calls]) if case.calls else "no call",
-    }
+def _agent_run(job: _Job, model: ChatModel, setting: _Setting) -> tuple[Verdict, dict[str, Any]]:
+    world, tools = _stage(job.case, setting)
+    recipe, options = job.recipe, job.recipe.settings
+    if job.repeat and options.temperature > 0:
+        recipe = recipe.replace(options={**options.to_dict(), "seed": options.seed + job.repeat})
+    trace = play(agent_of(recipe, tools, model), job.case)
+    case = replace(job.case, tools=tuple(tools))  # what really ran says which calls only read
+    return score_run(case, trace, world.state if world is not None else {}), rows.facts_of_run(trace)
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail}
+def agent_of(recipe: Recipe, tools: Iterable[Tool], model: ChatModel) -> Any:
+    """Return the agent that a recipe describes, over a model that may be wrapped by a store."""
+    from toolkit.agents.agent import Agent
 
-
-def _facts(asked: Asked) -> dict[str, Any]:
-    reply, found = asked.reply, asked.extraction
-    return {
-        "calls": _as_text([{"name": c.tool_name, "arguments": c.arguments} for c in found.calls])
-        if found.calls
-        else "",
-        "status": found.status,
-        "syntax": " ".join(dict.fromkeys(call.syntax for call in found.calls)),
-        "repairs": " ".join(found.repairs),
-        "text": reply.text,
-        "finish_reason": reply.finish_reason,
-        "prompt_tokens": reply.prompt_tokens,
-        "cached_tokens": reply.cached_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "seconds": reply.seconds,
-        "load_seconds": reply.load_seconds,
-        "from_store": reply.from_store,
-    }
-
-
-_NO_FACTS: dict[str, Any] = {
-    **dict.fromkeys(("calls", "status", "syntax", "repairs", "text", "finish_reason"), ""),
-    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
-    **dict.fromkeys(("seconds", "load_seconds"), 0.0),
-    "from_store": False,
-}
-
-
-def _as_text(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
+    single = recipe.tool_choice == "auto" and not recipe.parallel
+    return Agent(
+        model,
+        tools,
+        protocol=None if recipe.arm == "native" else recipe.loaded_protocol,
+        arm=recipe.arm,
+        options=recipe.settings,
+        tool_choice="no-parallel" if single else recipe.tool_choice,
+        system_prompt=recipe.system or None,
+    )
 
 
 def _spread(
-    recipes: list[Recipe], cases: Cases, repeats: int, store: Any, executor: Executor, mode: Mode, progress: bool
+    recipes: list[Recipe], cases: Cases, setting: _Setting, executor: Executor, progress: bool
 ) -> list[dict[str, Any]]:
     """Send blocks of cases to an executor's workers and put their rows in order."""
-    if isinstance(store, Store):
-        store = store.path
-    where = str(store) if store is not None else None
-    blocks = [(recipe, cases[start : start + BLOCK]) for recipe in recipes for start in range(0, len(cases), BLOCK)]
+    store = setting.store.path if isinstance(setting.store, Store) else setting.store
+    setting = replace(setting, store=str(store) if store is not None else None)
+    sent = [_picklable(recipe) for recipe in recipes]
+    blocks = [(recipe, cases[start : start + BLOCK]) for recipe in sent for start in range(0, len(cases), BLOCK)]
     futures = [
-        executor.submit(_run_block, recipe, [case.to_dict() for case in block], repeats, where, mode)
-        for recipe, block in blocks
+        executor.submit(_run_block, recipe, [case.to_dict() for case in block], setting) for recipe, block in blocks
     ]
-    rows = (row for future in futures for row in future.result())
-    return list(_bar(rows, recipes, cases, repeats, progress))
+    made = (row for future in futures for row in future.result())
+    return list(_bar(made, recipes, cases, setting, progress))
 
 
-def _run_block(recipe: Recipe, cases: list[dict[str, Any]], repeats: int, store: str | None, mode: Mode) -> list[Any]:
+def _picklable(recipe: Recipe) -> Recipe:
+    """Return a recipe whose protocol has rendered nothing yet: what it keeps holds tools, and so functions."""
+    return recipe if recipe.arm == "native" else recipe.using(replace(recipe.loaded_protocol))
+
+
+def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:
     """Run one block; a worker's entry point, so everything it takes can be pickled."""
-    return list(_run([recipe], [case_from_dict(case) for case in cases], repeats, store, mode, {}))
+    return list(_run([recipe], [case_from_dict(case, worlds=setting.worlds) for case in cases], setting, {}))

@@ -1,0 +1,123 @@
+"""Turn what came of one request or run into one row of a result: head, verdict, facts.
+
+Not here: tables of rows (`toolkit.evaluation.results`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from toolkit.asking import Asked
+from toolkit.evaluation.cases import Case
+from toolkit.evaluation.scoring import Verdict
+from toolkit.evaluation.trajectories import answer_of, calls_made, replies_in
+from toolkit.messages import ToolCall
+from toolkit.models.base import Reply
+from toolkit.recipes import Recipe
+from toolkit.traces import Trace
+
+Row = dict[str, Any]
+
+NO_FACTS: Row = {
+    **dict.fromkeys(("calls", "status", "syntax", "repairs", "text", "finish_reason"), ""),
+    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
+    **dict.fromkeys(("seconds", "load_seconds"), 0.0),
+    "from_store": False,
+}
+
+
+def head(recipe: Recipe, case: Case, repeat: int) -> Row:
+    """Return what was asked, and how."""
+    return {
+        "recipe": recipe.name,
+        "recipe_hash": recipe.hash,
+        "model": recipe.model,
+        "arm": recipe.arm,
+        "protocol": "" if recipe.arm == "native" else recipe.loaded_protocol.name,
+        "case": case.id,
+        "domain": case.domain,
+        "tags": " ".join(case.tags),
+        "repeat": repeat,
+        "expects_call": case.expects_call,
+        "question": case.question,
+        "expected": _expected(case),
+    }
+
+
+def _expected(case: Case) -> str:
+    if case.scenario is not None:
+        return _as_text(case.expect)
+    return _as_text([dict(call) for call in case.calls]) if case.calls else "no call"
+
+
+def verdict_columns(verdict: Verdict) -> Row:
+    """Return the outcome; of a run, also which of its parts were right."""
+    return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts}
+
+
+def facts_of_reply(asked: Asked) -> Row:
+    """Return what one reply held and cost."""
+    reply, found = asked.reply, asked.extraction
+    return {
+        "calls": _calls(found.calls),
+        "status": found.status,
+        "syntax": " ".join(dict.fromkeys(call.syntax for call in found.calls)),
+        "repairs": " ".join(found.repairs),
+        "text": reply.text,
+        "finish_reason": reply.finish_reason,
+        **_costs([reply]),
+    }
+
+
+def facts_of_run(trace: Trace) -> Row:
+    """Return what a run did and cost; tokens and seconds are sums over its model calls."""
+    made, replies = calls_made(trace), replies_in(trace)
+    found = [event.data.get("extraction") for event in trace.of_kind("model_reply")]
+    read = [extraction for extraction in found if extraction is not None]
+    return {
+        "calls": _calls([result.origin for result in made]),
+        "status": "called" if made else "abstained",
+        "syntax": " ".join(dict.fromkeys(call.syntax for extraction in read for call in extraction.calls)),
+        "repairs": " ".join(dict.fromkeys(repair for extraction in read for repair in extraction.repairs)),
+        "text": answer_of(trace),
+        "finish_reason": replies[-1].finish_reason if replies else "",
+        **_costs(replies),
+        "requests": len(replies),
+        "trajectory": _as_text([_step(result.origin, result.result, result.error) for result in made]),
+        "stop_reason": trace.stop_reason,
+    }
+
+
+def _step(call: ToolCall, result: Any, error: bool) -> Row:
+    return {"name": call.tool_name, "arguments": call.arguments, "error" if error else "result": str(result)}
+
+
+def _calls(calls: Sequence[ToolCall]) -> str:
+    return _as_text([{"name": c.tool_name, "arguments": c.arguments} for c in calls]) if calls else ""
+
+
+def _costs(replies: Sequence[Reply]) -> Row:
+    tokens = ("prompt_tokens", "cached_tokens", "completion_tokens")
+    return {
+        **{key: _known_sum([getattr(reply, key) for reply in replies]) for key in tokens},
+        "seconds": sum(reply.seconds for reply in replies),
+        "load_seconds": sum(reply.load_seconds for reply in replies),
+        "from_store": bool(replies) and all(reply.from_store for reply in replies),
+    }
+
+
+def _known_sum(numbers: Sequence[int | None]) -> int | None:
+    """Return the sum of what the server counted; None where it counted nothing."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def storable(row: Row) -> Row:
+    """Replace lone surrogates, which a model can write and no table can hold."""
+    return {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in row.items()}
