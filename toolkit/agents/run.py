@@ -258,7 +258,10 @@ class Run:
         message = assistant_message(
             found, reply, len(asked.messages), name=self.setup.name, known=self.state.fresh_id(), apart=apart
         )
-        self.trace.record("model_reply", reply=reply, extraction=found, read_from=found.read_from, number=number)
+        calls = message.tool_calls
+        self.trace.record(
+            "model_reply", reply=reply, extraction=found, calls=calls, read_from=found.read_from, number=number
+        )
         extra = self._response_tool(asked)
         return extra.read(message) if extra and found.calls else ModelResponse([message])
 

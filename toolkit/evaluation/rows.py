@@ -21,7 +21,7 @@ from toolkit.traces import Trace
 Row = dict[str, Any]
 
 NO_FACTS: Row = {
-    **dict.fromkeys(("calls", "status", "syntax", "repairs", "text", "finish_reason"), ""),
+    **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason"), ""),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
     **dict.fromkeys(("seconds", "load_seconds"), 0.0),
     "from_store": False,
@@ -63,6 +63,7 @@ def facts_of_reply(asked: Asked) -> Row:
     return {
         "calls": _calls(found.calls),
         "status": found.status,
+        "read_from": found.read_from,
         "syntax": " ".join(dict.fromkeys(call.syntax for call in found.calls)),
         "repairs": " ".join(found.repairs),
         "text": reply.text,
@@ -79,6 +80,7 @@ def facts_of_run(trace: Trace) -> Row:
     return {
         "calls": _calls([result.origin for result in made]),
         "status": "called" if made else "abstained",
+        "read_from": " ".join(dict.fromkeys(extraction.read_from for extraction in read if extraction.calls)),
         "syntax": " ".join(dict.fromkeys(call.syntax for extraction in read for call in extraction.calls)),
         "repairs": " ".join(dict.fromkeys(repair for extraction in read for repair in extraction.repairs)),
         "text": answer_of(trace),

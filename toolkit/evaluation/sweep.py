@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from toolkit.asking import ask
+from toolkit.agents.agent import Agent
+from toolkit.asking import ask, shifted
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
@@ -218,28 +219,12 @@ def _request(job: _Job, model: ChatModel) -> tuple[Verdict, dict[str, Any]]:
 
 def _agent_run(job: _Job, model: ChatModel, setting: _Setting) -> tuple[Verdict, dict[str, Any]]:
     world, tools = _stage(job.case, setting)
-    recipe, options = job.recipe, job.recipe.settings
-    if job.repeat and options.temperature > 0:
-        recipe = recipe.replace(options={**options.to_dict(), "seed": options.seed + job.repeat})
-    trace = play(agent_of(recipe, tools, model), job.case)
+    recipe = job.recipe
+    if shift := shifted(recipe, job.repeat):
+        recipe = recipe.replace(options={**recipe.settings.to_dict(), **shift})
+    trace = play(Agent(model, tools, recipe=recipe), job.case)
     case = replace(job.case, tools=tuple(tools))  # what really ran says which calls only read
     return score_run(case, trace, world.state if world is not None else {}), rows.facts_of_run(trace)
-
-
-def agent_of(recipe: Recipe, tools: Iterable[Tool], model: ChatModel) -> Any:
-    """Return the agent that a recipe describes, over a model that may be wrapped by a store."""
-    from toolkit.agents.agent import Agent
-
-    single = recipe.tool_choice == "auto" and not recipe.parallel
-    return Agent(
-        model,
-        tools,
-        protocol=None if recipe.arm == "native" else recipe.loaded_protocol,
-        arm=recipe.arm,
-        options=recipe.settings,
-        tool_choice="no-parallel" if single else recipe.tool_choice,
-        system_prompt=recipe.system or None,
-    )
 
 
 def _spread(
