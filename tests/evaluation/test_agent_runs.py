@@ -9,7 +9,6 @@ import pytest
 import toolkit as tk
 from toolkit.errors import ConfigError
 from toolkit.evaluation.cases import case_from_dict
-from toolkit.evaluation.sweep import agent_of
 from toolkit.worlds import load_world
 from toolkit.worlds.home import Home
 
@@ -254,7 +253,6 @@ def test_results_of_runs_survive_their_folder(tmp_path):
 def test_the_recipe_makes_the_agent():
     model = tk.ScriptedModel(["x"])
     recipe = RECIPE.replace(system="Be brief.", tool_choice="none")
-    agent_of(recipe, load_world("home").tools, model).run("Hello")
+    tk.Agent(model, load_world("home").tools, recipe=recipe).run("Hello")
     assert model.requests[0]["messages"][0].text.startswith("Be brief.")
     assert "<tools>" not in model.requests[0]["messages"][0].text
-    assert agent_of(RECIPE.replace(parallel=False), [], model).setup.tool_choice == "no-parallel"
