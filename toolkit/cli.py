@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+RunAs = Annotated[str, typer.Option(help="ask (one request a case) or agent (the whole loop; --cases runs).")]
 Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes and the store of replies.")]
 
 
@@ -59,6 +60,7 @@ def evaluate(
     model: Annotated[str, typer.Option(help="Use this model in place of the recipes' own.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Times each case is asked.")] = 1,
     limit: Annotated[int, typer.Option(min=0, help="Take only the first N cases; 0 takes all.")] = 0,
+    run_as: RunAs = "ask",
     run: Folder = Path("runs/evaluate"),
     mode: Annotated[str, typer.Option(help="record (ask for what is missing), replay (never ask), off.")] = "record",
 ) -> None:
@@ -77,7 +79,8 @@ def evaluate(
         for name in dict.fromkeys(recipe.model for recipe in found):
             load_model(name).check()  # before a folder is made
     folder = writable_folder(run)
-    result = sweep(found, asked[:limit] if limit else asked, repeats, folder / "replies.sqlite", mode=how)
+    chosen, store = asked[:limit] if limit else asked, folder / "replies.sqlite"
+    result = sweep(found, chosen, repeats, store, run=cast("Any", run_as), mode=how)
     result.save(folder)
     typer.echo(result.to_text())
     typer.echo(f"\nTables, recipes and replies are in {folder}")
@@ -155,12 +158,16 @@ def demo(
     run: Folder = Path("runs/demo"),
     cases: Annotated[str, typer.Option(help="Case file, name, or 'all'.")] = "all",
     tag: Annotated[str, typer.Option(help="Keep only cases with this tag; empty takes all.")] = "demo",
+    recipes: Annotated[list[Path] | None, typer.Option(help="Recipe files or folders; by default four.")] = None,
+    run_as: RunAs = "ask",
     recording: Annotated[str, typer.Option(help="Answer from this JSONL of recorded replies, without a model.")] = "",
 ) -> None:
-    """Evaluate a model on four recipes: run the batch notebook through papermill and print its table."""
+    """Evaluate a model: run the batch notebook through papermill and print its table."""
     from toolkit.evaluation.batch import run_demo
 
-    parameters = {"model": model, "cases": cases, "tag": tag, "recording": recording}
+    chosen = [str(path.resolve()) for path in recipes or ()]
+    parameters = {"model": model, "recipes": chosen, "cases": cases, "tag": tag, "run_as": run_as}
+    parameters["recording"] = recording
     typer.echo(run_demo(run, parameters))
 
 

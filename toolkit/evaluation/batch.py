@@ -69,8 +69,8 @@ def check_model(parameters: dict[str, Any]) -> None:
         load_model(parameters["model"]).check()
 
 
-def expected_replies(parameters: dict[str, Any]) -> int:
-    """Return how many replies the batch notebook will ask for with these parameters.
+def expected_replies(parameters: dict[str, Any]) -> int | None:
+    """Return how many replies the batch notebook will ask for with these parameters; None where runs decide that.
 
     Raises:
         UserError: recipes or cases cannot be read.
@@ -78,12 +78,14 @@ def expected_replies(parameters: dict[str, Any]) -> int:
     recipes = load_recipes(parameters.get("recipes") or resources.path("notebooks/batch/recipes"))
     tag = parameters.get("tag", "demo")
     cases = load_cases(parameters.get("cases", "all"), *([tag] if tag else []))
+    if parameters.get("run_as", "ask") != "ask":
+        return None
     limit = parameters.get("limit") or len(cases)
     return len(recipes) * min(limit, len(cases)) * int(parameters.get("repeats", 1))
 
 
 @contextmanager
-def replies_bar(store: Path, total: int) -> Iterator[None]:
+def replies_bar(store: Path, total: int | None) -> Iterator[None]:
     """Show a bar of the replies that a store holds while a notebook fills it from another process."""
     from tqdm import tqdm
 
@@ -92,7 +94,7 @@ def replies_bar(store: Path, total: int) -> Iterator[None]:
 
         def watch() -> None:
             while not done.wait(0.5):
-                bar.update(min(_count(store), total) - bar.n)
+                bar.update(_count(store, total) - bar.n)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -101,16 +103,17 @@ def replies_bar(store: Path, total: int) -> Iterator[None]:
         finally:
             done.set()
             watcher.join()
-            bar.update(min(_count(store), total) - bar.n)
+            bar.update(_count(store, total) - bar.n)
 
 
-def _count(store: Path) -> int:
-    """Count the replies in a store that another process writes; 0 where it is not there yet."""
+def _count(store: Path, most: int | None) -> int:
+    """Count the replies in a store that another process writes, up to `most`; 0 where it is not there yet."""
     if not store.is_file():
         return 0
     try:
         with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-            return int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+            found = int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+            return found if most is None else min(found, most)
     except sqlite3.Error:  # busy, or its table is not made yet
         return 0
 
