@@ -181,23 +181,25 @@ class Walk:
             listed = not syntax.by_name or source.text[begin] in "{[`~"
             where = place(source.text, begin, reading.end, self.floor, listed=listed)
         in_sentence = where is not None and where.kind == "sentence"
-        refused: list[Rejected] = []
+        turned_down: list[Rejected] = []
         for draft in reading.drafts:
             outcome = settle(draft, source, reading.explicit)
             if isinstance(outcome, Rejected):
-                refused.append(outcome)
+                turned_down.append(outcome)
             elif where is not None and where.veto is not None:
-                refused.append(_turned_down(outcome, where.veto, "Its place shows no call."))
+                turned_down.append(refused(outcome, where.veto, "Its place shows no call."))
             elif self.triggers.labels is not None and outcome.syntax not in self.triggers.labels:
-                refused.append(_turned_down(outcome, "other_syntax"))
+                turned_down.append(refused(outcome, "other_syntax"))
             else:
                 self.candidates.append(Candidate(outcome, reading.explicit, in_sentence, draft.closed, syntax.by_name))
-        self.rejected += [*refused, *reading.rejected]
+        self.rejected += [*turned_down, *reading.rejected]
         if reading.text:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
-        failed = reading.rejected if not reading.drafts else refused if len(refused) == len(reading.drafts) else ()
+        failed = (
+            reading.rejected if not reading.drafts else turned_down if len(turned_down) == len(reading.drafts) else ()
+        )
         if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
 
@@ -264,10 +266,11 @@ def from_open_thought(call: ExtractedCall) -> ExtractedCall:
     return replace(call, repairs=repairs, confidence=confidence(repairs))
 
 
+def refused(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
+    """Return the rejection of what was taken for a call."""
+    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)
+
+
 def in_thinking(call: ExtractedCall) -> Rejected:
     """Return the rejection of a draft in a thought."""
-    return _turned_down(call, "in_thinking", "A draft in a thought is no call.")
-
-
-def _turned_down(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
-    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)
+    return refused(call, "in_thinking", "A draft in a thought is no call.")

@@ -100,9 +100,9 @@ def _calls(source: Source, start: int, read: JsonRead, label: str, explicit: boo
             return refusal(source, start, end, "empty", label)
         return Reading(end, text=source.text[start:end])
     codes: tuple[str, ...] = ()
-    if (surplus := SURPLUS.match(source.text, end, source.limit)) is not None:
+    if (surplus := source.match(SURPLUS, end)) is not None:
         end, codes = surplus.end(), ("extra_closers",)
-    stray = _STRAY.match(source.text, end, source.limit)
+    stray = source.match(_STRAY, end)
     if stray is not None and label != "phi4mini":
         end, label, codes = stray.end(), "hermes", (*codes, "missing_open_tag")
     drafts = [_relabel(draft, label, codes, read.closed) for draft in found]
@@ -117,7 +117,7 @@ def _relabel(draft: Draft, label: str, codes: tuple[str, ...], closed: bool) -> 
 
 def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading | None:
     """Report what began as a call of a declared tool and is cut or broken; anything else is text."""
-    ahead = _CALL_AHEAD.match(source.text, start, source.limit)
+    ahead = source.match(_CALL_AHEAD, start)
     known = ahead is not None and source.tools.declared(ahead[1])
     if not (known or explicit):
         return None

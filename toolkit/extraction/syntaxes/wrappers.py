@@ -120,6 +120,7 @@ ROWS = [
     Row(
         "apertus", "`<|tools_prefix|>[{NAME: {…}}, …]<|tools_suffix|>`: Apertus",
         '<|tools_prefix|>[{"f": {"a": 1}}]<|tools_suffix|>', r"<\|tools_prefix\|>", r"<\|tools_suffix\|>",
+        forms={"key": "apertus"},
     ),
     Row(
         "command_r7b", '`<|START_ACTION|>[{"tool_name": …, "parameters": {…}}]<|END_ACTION|>`: Command R7B, Command A',
