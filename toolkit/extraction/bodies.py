@@ -303,8 +303,8 @@ def wrapped(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | N
     if not body.drafts:
         return refusal(source, start, end, "empty", syntax.name)
     drafts = body.drafts
-    if not closed and pos > start and (source.cut or drafts[-1].untyped):  # JSON that is closed itself is whole
-        drafts[-1] = _open(drafts[-1])
+    if not closed and syntax.closer and pos > start and (source.cut or drafts[-1].untyped):
+        drafts[-1] = _open(drafts[-1])  # JSON that is closed itself is whole, if the server says nothing else
     return Reading(end, spread(drafts, start, end))
 
 
