@@ -10,17 +10,13 @@ from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, r
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
 from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.syntaxes.marks import COLON, DRESS
 
-_DRESS = r"[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"
 _NAME = re.compile(
     r"[ \t]*[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\s*\))?[`*\"'\]]{0,3}[ \t.]*"
 )
-_INPUT = re.compile(
-    rf"\s*{_DRESS}(?:Action[ _]?)?Input(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}[ \t]*", re.IGNORECASE
-)
-_LABEL = re.compile(
-    rf"\n{_DRESS}(?:Observation|Thought|Action|Final Answer|Answer)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:|<\||</s>|\n[ \t]*\n"
-)
+_INPUT = re.compile(rf"\s*{DRESS}(?:Action[ _]?)?Input{COLON}[*_]{{0,2}}[ \t]*", re.IGNORECASE)
+_LABEL = re.compile(rf"\n{DRESS}(?:Observation|Thought|Action|Final Answer|Answer){COLON}|<\||</s>|\n[ \t]*\n")
 _JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*\{|&quot;")
 _LISTED = re.compile(r"\[\s*\w+\(")
 _EMPTY_CALL = re.compile(r"[`*]{0,3}[\w.\-]+\(\s*\)[`*]{0,3}\s*\n")  # the input is on the next line
@@ -29,7 +25,7 @@ _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
 
 @syntax(
     "react", 'Action: f\nAction Input: {"a": 1}',
-    rf"\n{_DRESS}(?:Action|ACTION)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
+    rf"\n{DRESS}(?:Action|ACTION){COLON}[*_]{{0,2}}",
     labels="action_json smolagents_action command_r", starts="Action ACTION",
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:

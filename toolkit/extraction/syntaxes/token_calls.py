@@ -22,6 +22,7 @@ _ALL_END = re.compile(rf"\s*<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_
 _INVOKE = re.compile(r"<steptml:invoke\s+name\s*=\s*[\"']?([^\"'>]+)[\"']?>")
 _TOKEN = re.compile(rf"<{_BAR}[^<>]+{_BAR}>|</?\w+>|</s>")
 _HALF = re.compile(r"(?:<[^<>]{0,40}|`{1,3})$")
+_OWN_ID = re.compile(r"functions\.([^\s:]+):\d+")  # as Kimi is trained to write it
 _ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
 
 
@@ -59,7 +60,9 @@ def _one(source: Source, pos: int, label: str, body: Body) -> None:
     if separator is not None and not head["separator"]:
         at = separator.end()
         label = "deepseek_v31" if "sep" in separator[0] else "kimi_k2"
-    _arguments(source, pos, at, (head["name"] or "").strip(), label, body)
+    name = (head["name"] or "").strip()
+    own = _OWN_ID.fullmatch(name)
+    _arguments(source, pos, at, own[1] if own else name, label, body)
 
 
 def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
