@@ -55,6 +55,15 @@ class Source:
         """Return the same source with a nearer end."""
         return Source(self.text, limit, self.tools, self.fuel, self.cut, self.searched)
 
+    def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
+        """Return the match of `pattern` at `pos`."""
+        return pattern.match(self.text, pos, self.limit)
+
+    def past(self, pattern: re.Pattern[str], pos: int) -> int:
+        """Return the position behind `pattern` if it matches at `pos`, else `pos`."""
+        found = pattern.match(self.text, pos, self.limit)
+        return pos if found is None else found.end()
+
     def find(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
         """Return the next match of `pattern`; many searches in growing order cost one pass together."""
         start, found = self.searched.get(pattern, (-1, None))
@@ -70,8 +79,7 @@ class Source:
 
     def skip(self, pos: int) -> int:
         """Return the position behind blanks."""
-        found = _BLANK.match(self.text, pos, self.limit)
-        return found.end() if found else pos
+        return self.past(_BLANK, pos)
 
 
 @dataclass(frozen=True, slots=True)

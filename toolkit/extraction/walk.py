@@ -182,23 +182,25 @@ class Walk:
             exact = all(draft.exact and draft.closed for draft in reading.drafts)
             where = place(source.text, begin, reading.end, self.floor, listed=listed, exact=exact)
         in_sentence = where is not None and where.kind == "sentence"
-        refused: list[Rejected] = []
+        turned_down: list[Rejected] = []
         for draft in reading.drafts:
             outcome = settle(draft, source, reading.explicit)
             if isinstance(outcome, Rejected):
-                refused.append(outcome)
+                turned_down.append(outcome)
             elif where is not None and where.veto is not None:
-                refused.append(_turned_down(outcome, where.veto, "Its place shows no call."))
+                turned_down.append(refused(outcome, where.veto, "Its place shows no call."))
             elif self.triggers.labels is not None and outcome.syntax not in self.triggers.labels:
-                refused.append(_turned_down(outcome, "other_syntax"))
+                turned_down.append(refused(outcome, "other_syntax"))
             else:
                 self.candidates.append(Candidate(outcome, reading.explicit, in_sentence, draft.closed, syntax.by_name))
-        self.rejected += [*refused, *reading.rejected]
+        self.rejected += [*turned_down, *reading.rejected]
         if reading.text:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
-        failed = reading.rejected if not reading.drafts else refused if len(refused) == len(reading.drafts) else ()
+        failed = (
+            reading.rejected if not reading.drafts else turned_down if len(turned_down) == len(reading.drafts) else ()
+        )
         if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
 
@@ -265,10 +267,11 @@ def from_open_thought(call: ExtractedCall) -> ExtractedCall:
     return replace(call, repairs=repairs, confidence=confidence(repairs))
 
 
+def refused(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
+    """Return the rejection of what was taken for a call."""
+    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)
+
+
 def in_thinking(call: ExtractedCall) -> Rejected:
     """Return the rejection of a draft in a thought."""
-    return _turned_down(call, "in_thinking", "A draft in a thought is no call.")
-
-
-def _turned_down(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
-    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)
+    return refused(call, "in_thinking", "A draft in a thought is no call.")

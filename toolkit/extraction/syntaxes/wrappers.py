@@ -18,7 +18,7 @@ class Row(NamedTuple):
 
     Attributes:
         summary: how it is written, and by which models.
-        closer: pattern of the tag behind the body.
+        closer: pattern of the tag behind the body, if it has one.
         labels: names that select it beside its own, with blanks between.
         tagged: the opener begins the call's own tag, and with it the body; so where a wrapper is left out.
     """
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     summary: str
     example: str
     opener: str
-    closer: str
+    closer: str = ""
     labels: str = ""
     forms: dict[str, str] = {}  # noqa: RUF012 - never changed
     tagged: bool = False
@@ -120,6 +120,7 @@ ROWS = [
     Row(
         "apertus", "`<|tools_prefix|>[{NAME: {…}}, …]<|tools_suffix|>`: Apertus",
         '<|tools_prefix|>[{"f": {"a": 1}}]<|tools_suffix|>', r"<\|tools_prefix\|>", r"<\|tools_suffix\|>",
+        forms={"key": "apertus"},
     ),
     Row(
         "command_r7b", '`<|START_ACTION|>[{"tool_name": …, "parameters": {…}}]<|END_ACTION|>`: Command R7B, Command A',
@@ -172,6 +173,10 @@ ROWS = [
         f"[TOOL_CALLS] [{_JSON}]",
         r"\[TOOL_CALLS?\](?:\s*\[TOOL_CALLS?\])*", r"\[/TOOL_CALLS?\]|</s>",
         "mistral_args mistral_compact", {"args": "mistral_args", "compact": "mistral_compact"},
+    ),
+    Row(
+        "phi4mini", '`functools[{"name": …, "arguments": {…}}, …]`: Phi-4-mini',
+        f"functools[{_JSON}]", r"functools(?=\s*\[[\s\ufeff\u200b]*\{)", labels="json_list",
     ),
     Row(
         "nexus_raven", "`Call: f(a=1); g(b=2)<bot_end>`: NexusRaven",
