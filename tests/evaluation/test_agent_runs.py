@@ -9,7 +9,6 @@ import pytest
 import toolkit as tk
 from toolkit.errors import ConfigError
 from toolkit.evaluation.cases import case_from_dict
-from toolkit.evaluation.sweep import agent_of
 from toolkit.worlds import load_world
 from toolkit.worlds.home import Home
 
@@ -251,10 +250,10 @@ def test_results_of_runs_survive_their_folder(tmp_path):
     assert loaded.rows["calls_right"].tolist() == [True, None, True]
 
 
-def test_the_recipe_makes_the_agent():
-    model = tk.ScriptedModel(["x"])
-    recipe = RECIPE.replace(system="Be brief.", tool_choice="none")
-    agent_of(recipe, load_world("home").tools, model).run("Hello")
+def test_the_recipe_says_how_the_agent_runs():
+    model = tk.ScriptedModel(LINES)
+    recipe = RECIPE.replace(system="Be brief.", agent={"max_model_calls": 1})
+    [row] = run(model, CASES[:1], recipe).rows.to_dict("records")
     assert model.requests[0]["messages"][0].text.startswith("Be brief.")
-    assert "<tools>" not in model.requests[0]["messages"][0].text
-    assert agent_of(RECIPE.replace(parallel=False), [], model).setup.tool_choice == "no-parallel"
+    assert (row["requests"], row["stop_reason"], row["outcome"]) == (1, "error", "wrong_call")
+    assert row["detail"].startswith("limit: LimitError: All 1 model calls")
