@@ -250,9 +250,10 @@ def test_results_of_runs_survive_their_folder(tmp_path):
     assert loaded.rows["calls_right"].tolist() == [True, None, True]
 
 
-def test_the_recipe_makes_the_agent():
-    model = tk.ScriptedModel(["x"])
-    recipe = RECIPE.replace(system="Be brief.", tool_choice="none")
-    tk.Agent(model, load_world("home").tools, recipe=recipe).run("Hello")
+def test_the_recipe_says_how_the_agent_runs():
+    model = tk.ScriptedModel(LINES)
+    recipe = RECIPE.replace(system="Be brief.", agent={"max_model_calls": 1})
+    [row] = run(model, CASES[:1], recipe).rows.to_dict("records")
     assert model.requests[0]["messages"][0].text.startswith("Be brief.")
-    assert "<tools>" not in model.requests[0]["messages"][0].text
+    assert (row["requests"], row["stop_reason"], row["outcome"]) == (1, "error", "wrong_call")
+    assert row["detail"].startswith("limit: LimitError: All 1 model calls")

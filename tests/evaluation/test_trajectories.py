@@ -30,6 +30,7 @@ def off(room="study", on=False):
 
 LOOKS = tk.ToolCall("get_indoor_climate", {"room": "study"})
 LOST = tk.ToolCall("get_indoor_climate", {"room": "attic"})
+CUT = '<tool_call>{"name": "switch_light", "arguments": {"room": '
 UNKNOWN = tk.ToolCall("explode", {})
 
 
@@ -95,7 +96,9 @@ def test_a_limit_is_the_models_fault_and_a_server_that_fails_is_not():
     assert found.outcome == "wrong_call"
     assert found.detail.startswith("limit: LimitError: All 3 model calls")
     assert found.parts["calls_right"] is False
-    assert verdict(CASE, ["x"], max_model_calls=0).outcome == "wrong_abstention"
+    idle = verdict(CASE, [CUT], max_model_calls=1, arm="prompted")
+    assert idle.outcome == "wrong_abstention"
+    assert idle.detail.startswith("limit: ")
     gone = verdict(CASE, [off(), ModelError("gone")])
     assert (gone.outcome, gone.detail) == ("server_fault", "ModelError: gone")
     assert set(gone.parts.values()) == {None}
@@ -106,8 +109,7 @@ def test_a_limit_is_the_models_fault_and_a_server_that_fails_is_not():
 
 
 def test_unreadable_calls_and_empty_replies():
-    cut = '<tool_call>{"name": "switch_light", "arguments": {"room": '
-    found = verdict(CASE, [cut] * 3, arm="prompted", protocol="hermes")
+    found = verdict(CASE, [CUT] * 3, arm="prompted", protocol="hermes")
     assert found.outcome == "broken_call"
     assert found.detail.startswith("answer: a call that cannot be read")
     held = [Reply("no JSON", fault=Fault("schema_not_honoured", "no JSON"))] * 3
