@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.messages import ToolCall, as_messages
+from toolkit.messages import ToolCall
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
 FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
@@ -323,15 +323,3 @@ def cut_at_stop(text: str, stop: Sequence[str]) -> str:
     """
     ends = [place for word in stop if word and (place := text.find(word)) >= 0]
     return text[: min(ends)] if ends else text
-
-
-def request_messages(messages: Any) -> list[Any]:
-    """Read the messages of a request and refuse an empty one.
-
-    Raises:
-        ConfigError: there are none.
-    """
-    found = as_messages(messages)
-    if not found:
-        raise ConfigError("A request needs at least one message; got none.")
-    return found

@@ -8,22 +8,25 @@ Not here: fetching the weights (`weights`), reading the head of the file (`gguf`
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ModelError, UserError
+from toolkit.messages import as_messages
 from toolkit.models import llama
-from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, request_messages
+from toolkit.models.answers import ServerError
+from toolkit.models.backend import Request, StreamingBackend
+from toolkit.models.base import Options
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
-from toolkit.models.schemas import request_schema, with_schema_checked
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
-from toolkit.models.wire import StreamedAnswer, chat_body, sampling, sendable, tool_specs
+from toolkit.models.wire import OpenAIAnswer, request_body, sendable
+from toolkit.tools import as_tools
 
 
-class EmbeddedModel(ChatModel):
+class EmbeddedModel(StreamingBackend):
     """Answer from a GGUF file in this process. Nothing is fetched or loaded before the first request.
 
     Args:
@@ -35,6 +38,8 @@ class EmbeddedModel(ChatModel):
     Raises:
         WeightsError: no such name.
     """
+
+    collects = OpenAIAnswer
 
     def __init__(self, name: str, threads: int | None = None, defaults: Options | None = None) -> None:
         self.name = f"embedded/{name}"
@@ -63,58 +68,28 @@ class EmbeddedModel(ChatModel):
         """Return the longest window the model was trained for, in tokens."""
         return trained_context(read_head(self.path))
 
-    def stream(
-        self,
-        messages: Any,
-        *,
-        tools: Any = None,
-        schema: Any = None,
-        options: Any = None,
-        tool_choice: str | None = None,
-    ) -> Iterator[Chunk]:
-        """Yield the reply piece by piece; closing the stream stops llama.cpp at the next token."""
-        said, specs = request_messages(messages), tool_specs(tools)
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        if specs and tool_choice not in (None, "auto", "none", "required", "any"):
+    def body(self, request: Request) -> tuple[str, dict[str, Any]]:
+        """Return the method of llama.cpp's server, and the body."""
+        if request.prompt is not None:
+            return "handle_completions", request_body(request)
+        if request.tools and request.tool_choice not in (None, "auto", "none", "required", "any"):
             # llama.cpp takes no tool's name as choice: offer that one alone and require a call
-            specs, tool_choice = [spec for spec in specs if spec["function"]["name"] == tool_choice], "required"
-        body = chat_body(said, specs, held_to, settings, tool_choice)
-        return self._answer("handle_chat_completions", body, settings, held_to, len(said))
+            only = [tool for tool in request.tools if tool.name == request.tool_choice]
+            request = replace(request, tools=only, tool_choice="required")
+        return "handle_chat_completions", request_body(request)
 
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
-        """Yield the continuation of a raw prompt piece by piece."""
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        body = {"prompt": prompt, **sampling(settings), "stream": True}
-        if held_to is not None:
-            body["json_schema"] = held_to
-        return self._answer("handle_completions", body, settings, held_to, 0)
+    def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+        """Run the request and yield the pieces of the answer, the seconds spent loading first.
 
-    def _answer(self, method: str, body: dict[str, Any], options: Options, schema: Any, turn: int) -> Iterator[Chunk]:
+        Raises:
+            TimeoutError: no token came for `timeout_s` seconds.
+            ServerError: llama.cpp refused the request, or the chat template has no place for its tools.
+        """
         if body.get("tools") and not self.supports_tools:
-            yield Chunk(reply=self._no_tools(body))
-            return
+            raise ServerError(0, f"The chat template of {self.name!r} does not support tools: it has no place for them")
         shared, load_seconds = self._server(options)
-        started = time.perf_counter()
-        answer = StreamedAnswer(turn)
-        fault = None
-        try:
-            for piece in llama.pieces(shared, method, sendable(body), options.timeout_s):
-                yield from answer.feed(piece)
-        except TimeoutError:
-            fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
-        except ModelError as error:
-            fault = Fault("server", str(error))
-        reply = answer.reply(self.name, options, time.perf_counter() - started, load_seconds)
-        raw = {"request": body, "timings": answer.timings, "error": answer.error}
-        reply = reply.replace(raw={key: value for key, value in raw.items() if value})
-        if fault:
-            reply = reply.replace(fault=fault, finish_reason="error")
-        yield Chunk(reply=with_schema_checked(reply, schema))
-
-    def _no_tools(self, body: dict[str, Any]) -> Reply:
-        message = f"The chat template of {self.name!r} has no place for tools; use the prompted or constrained arm."
-        fault = Fault("tools_unsupported", message)
-        return Reply(finish_reason="error", model=self.name, fault=fault, raw={"request": body})
+        yield {"load_seconds": load_seconds}
+        yield from llama.pieces(shared, route, sendable(body), options.timeout_s)
 
     def _server(self, options: Options) -> tuple[llama.Shared, float]:
         """Return the loaded server with one use more, and the seconds spent loading."""
@@ -129,10 +104,9 @@ class EmbeddedModel(ChatModel):
 
     def apply_template(self, messages: Any, tools: Any = None) -> str:
         """Return the exact string that the model sees for a conversation."""
-        body = chat_body(request_messages(messages), tool_specs(tools), None, self.defaults, None)
-        return str(
-            self._ask("/apply-template", {key: body[key] for key in ("messages", "tools") if key in body})["prompt"]
-        )
+        body = request_body(Request(self.defaults, messages=as_messages(messages), tools=as_tools(tools or ())))
+        shown = {key: value for key, value in body.items() if key in ("messages", "tools")}
+        return str(self._ask("/apply-template", shown)["prompt"])
 
     @property
     def address(self) -> str:

@@ -13,32 +13,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.models.base import Options, request_messages
-from toolkit.models.schemas import request_schema
-from toolkit.tools import as_tools
-
-Request = dict[str, Any]
-
-
-def chat_request(messages: Any, tools: Any, schema: Any, options: Options, tool_choice: str | None) -> Request:
-    """Return a chat request as plain JSON data: whatever can change the reply, nothing else."""
-    said = [message.to_dict() for message in request_messages(messages)]
-    for message in said:
-        message.pop("_meta")  # never sent
-    return {
-        "kind": "chat",
-        "messages": said,
-        "tools": [tool.tool_spec for tool in as_tools(tools or ())],
-        "schema": request_schema(schema),
-        "options": options.for_key(),
-        "tool_choice": tool_choice,
-    }
-
-
-def complete_request(prompt: str, schema: Any, options: Options) -> Request:
-    """Return a raw completion request as plain JSON data."""
-    return {"kind": "complete", "prompt": prompt, "schema": request_schema(schema), "options": options.for_key()}
-
 
 def as_json(value: Any) -> str:
     """Return compact ASCII JSON, so that even a lone surrogate can be stored; what is no JSON becomes text."""
@@ -55,7 +29,7 @@ def reply_key(request_digest: str, fingerprint: Mapping[str, Any], repeat: int) 
     return digest([request_digest, dict(sorted(fingerprint.items())), repeat])
 
 
-def differences(stored: Request, asked: Request) -> list[str]:
+def differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """Say where two requests differ, one sentence a place.
 
     >>> differences({"options": {"seed": 0}}, {"options": {"seed": 1}})
@@ -101,13 +75,13 @@ def _brief(value: Any, other: Any) -> str:
     return f"{'…' if begin else ''}{cut!r}… (from character {begin})"
 
 
-def nearest(asked: Request, stored: Sequence[Request]) -> Request | None:
+def nearest(asked: dict[str, Any], stored: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the stored request with the fewest differing parts, each message being one, or None if there is none."""
     if not stored:
         return None
     whole = _parts(asked)
 
-    def distance(request: Request) -> tuple[int, int]:
+    def distance(request: dict[str, Any]) -> tuple[int, int]:
         parts = _parts(request)
         unlike = [name for name in {**whole, **parts} if parts.get(name) != whole.get(name)]
         return len(unlike), -sum(_common(parts.get(name, ""), whole.get(name, "")) for name in unlike)
@@ -115,7 +89,7 @@ def nearest(asked: Request, stored: Sequence[Request]) -> Request | None:
     return min(stored, key=distance)
 
 
-def _parts(request: Request) -> dict[str, str]:
+def _parts(request: dict[str, Any]) -> dict[str, str]:
     """Return the JSON of each part, so that a changed system message does not hide which question is the same."""
     parts = {name: as_json(value) for name, value in request.items() if name != "messages"}
     said = request.get("messages")

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import ModelError, UserError, WeightsError
+from toolkit.errors import UserError, WeightsError
+from toolkit.models.answers import ServerError
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
 
     Raises:
         TimeoutError: nothing came for `timeout_s` seconds.
-        ModelError: llama.cpp refused the request.
+        ServerError: llama.cpp refused the request.
     """
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
     left = threading.Event()
@@ -166,7 +167,7 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
     try:
         while (piece := _next(found, timeout_s)) is not None:
             if isinstance(piece, Exception):
-                raise ModelError(f"llama.cpp refused the request: {piece}") from None
+                raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
             yield piece
     except TimeoutError:
         left.set()

@@ -19,7 +19,6 @@ from typing import Any, Literal, Self, get_args
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, Options, Reply
 from toolkit.models.keys import (
-    Request,
     as_json,
     differences,
     digest,
@@ -126,12 +125,12 @@ class Store:
     def __len__(self) -> int:
         return int(self._all("SELECT count(*) FROM replies")[0][0])
 
-    def find(self, request: Request, fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
+    def find(self, request: dict[str, Any], fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
         """Return the reply that this very model gave to a request, or None."""
         rows = self._all("SELECT reply FROM replies WHERE key = ?", reply_key(digest(request), fingerprint, repeat))
         return _reply(rows[0][0]) if rows else None
 
-    def replay(self, request: Request, model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
+    def replay(self, request: dict[str, Any], model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
         """Return the newest reply of a model of that name, with the fingerprint it was recorded under.
 
         Raises:
@@ -146,7 +145,7 @@ class Store:
             raise ReplayMissError(self.explain_miss(request, model, repeat))
         return _reply(rows[0][0]), json.loads(rows[0][1])
 
-    def explain_miss(self, request: Request, model: str, repeat: int) -> str:
+    def explain_miss(self, request: dict[str, Any], model: str, repeat: int) -> str:
         """Say which part of a key differs from the nearest stored request."""
         start = f"{self.path!r} holds no reply of {model!r} to this request"
         end = "Record it: wrap the model with mode='record'."
@@ -165,7 +164,7 @@ class Store:
         return f"{start}. The nearest stored request differs in {'; '.join(parts[:4])}{more}. {end}"
 
     def keep(
-        self, request: Request, fingerprint: Mapping[str, Any], reply: Reply, repeat: int = 0, model: str = ""
+        self, request: dict[str, Any], fingerprint: Mapping[str, Any], reply: Reply, repeat: int = 0, model: str = ""
     ) -> bool:
         """Keep a reply, unless one is there already; tell whether it was kept.
 
@@ -239,7 +238,7 @@ class Store:
 
 
 def _row(
-    request: Request, fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
+    request: dict[str, Any], fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
 ) -> tuple[Any, ...]:
     asked = digest(request)
     key = reply_key(asked, fingerprint, repeat)

@@ -5,36 +5,21 @@ Not here: the file of replies (`store`), recordings as JSONL (`recordings`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ReplayMissError, did_you_mean
+from toolkit.models.backend import Backend, Request
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
-from toolkit.models.keys import Request, chat_request, complete_request
+
+if TYPE_CHECKING:
+    from toolkit.models.store import Store
 
 
-class Replies(Protocol):
-    """What a StoredModel reads and writes: the part of `Store` that keeps replies."""
-
-    path: str
-
-    def models(self) -> list[str]:
-        """Return the names of the models with replies there."""
-
-    def find(self, request: Request, fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
-        """Return the reply that this very model gave to a request, or None."""
-
-    def replay(self, request: Request, model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
-        """Return the newest reply of a model of that name, with its fingerprint."""
-
-    def keep(self, request: Request, fingerprint: Mapping[str, Any], reply: Reply, repeat: int, model: str) -> bool:
-        """Keep a reply; tell whether it was kept."""
-
-
-class StoredModel(ChatModel):
+class StoredModel(Backend):
     """Answer from a store, and ask the model behind it (if there is one) for what is missing."""
 
-    def __init__(self, store: Replies, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
+    def __init__(self, store: Store, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
         self.store = store
         self.model = model
         self.name = name
@@ -46,47 +31,21 @@ class StoredModel(ChatModel):
         """Tell what the model behind can; a replay takes whatever was recorded."""
         return self.model.supports_tools if self.model else True
 
-    def stream(
-        self,
-        messages: Any,
-        *,
-        tools: Any = None,
-        schema: Any = None,
-        options: Any = None,
-        tool_choice: str | None = None,
-    ) -> Iterator[Chunk]:
+    def answer(self, request: Request) -> Iterator[Chunk]:
         """Yield the stored reply in one piece, or the model's own stream, which is kept once it is whole."""
-        settings = Options.of(options, self.defaults)
-        request = chat_request(messages, tools, schema, settings, tool_choice)
-
-        def ask(model: ChatModel) -> Iterator[Chunk]:
-            return model.stream(messages, tools=tools, schema=schema, options=settings, tool_choice=tool_choice)
-
-        return self._answer(request, ask)
-
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
-        """Yield the stored continuation in one piece, or the model's own stream."""
-        settings = Options.of(options, self.defaults)
-        request = complete_request(prompt, schema, settings)
-        return self._answer(request, lambda model: model.complete_stream(prompt, schema=schema, options=settings))
-
-    def _answer(self, request: Request, ask: Any) -> Iterator[Chunk]:
+        asked = request.to_dict()
         if self.model is None:
-            yield from _played(self.store.replay(request, self.name, self.repeat)[0])
+            yield from _played(self.store.replay(asked, self.name, self.repeat)[0])
             return
         fingerprint = self.model.fingerprint()
-        known = self.store.find(request, fingerprint, self.repeat)
+        known = self.store.find(asked, fingerprint, self.repeat)
         if known is not None:
             yield from _played(known)
             return
-        chunks = ask(self.model)
-        try:
-            for chunk in chunks:
-                if chunk.reply is not None:
-                    self.store.keep(request, fingerprint, chunk.reply, self.repeat, self.name)
-                yield chunk
-        finally:
-            chunks.close()
+        for chunk in _put(request, self.model):
+            if chunk.reply is not None:
+                self.store.keep(asked, fingerprint, chunk.reply, self.repeat, self.name)
+            yield chunk
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the model's fingerprint; of a replay, the back end and name."""
@@ -115,3 +74,11 @@ def _played(reply: Reply) -> Iterator[Chunk]:
     if reply.text or reply.thinking:
         yield Chunk(reply.text, reply.thinking)
     yield Chunk(reply=reply)
+
+
+def _put(request: Request, model: ChatModel) -> Iterator[Chunk]:
+    settings: dict[str, Any] = {"schema": request.schema, "options": request.options}
+    if request.prompt is not None:
+        return model.complete_stream(request.prompt, **settings)
+    tools, choice = request.tools or None, request.tool_choice
+    return model.stream(request.messages, tools=tools, tool_choice=choice, **settings)
