@@ -7,7 +7,6 @@ Not here: fetching the weights (`weights`), reading the head of the file (`gguf`
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
@@ -47,7 +46,7 @@ class EmbeddedModel(StreamingBackend):
         self.defaults = defaults or Options()
         self._file = Path(name).expanduser() if name.endswith(".gguf") or "/" in name else None
         self._weights = None if self._file else known_weights(name)
-        self._held = llama.Hold()
+        self._held: llama.Shared | None = None
 
     @property
     def path(self) -> Path:
@@ -92,10 +91,12 @@ class EmbeddedModel(StreamingBackend):
         yield from llama.pieces(shared, route, sendable(body), options.timeout_s)
 
     def _server(self, options: Options) -> tuple[llama.Shared, float]:
-        """Return the loaded server with one use more, and the seconds spent loading."""
+        """Return the loaded server, and the seconds spent loading; it is held until another window is asked for."""
         path = self.path
         read_head(path)  # says what is wrong; llama.cpp would not
-        return self._held.use(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
+        shared, seconds = llama.shared_server(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
+        self._held = shared
+        return shared, seconds
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens a text is, chat markers such as `<|im_start|>` counted as one each."""
@@ -114,28 +115,19 @@ class EmbeddedModel(StreamingBackend):
 
         The model is loaded if it is not, and answers there until `close`.
         """
-        shared, _ = self._server(self.defaults)
-        try:
-            return f"{shared.server.listening_address}/v1"
-        finally:
-            llama.release(shared)
+        return f"{self._server(self.defaults)[0].server.listening_address}/v1"
 
     def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
-        import urllib.request
+        import httpx
 
         shared, _ = self._server(self.defaults)
+        url, timeout = shared.server.listening_address + route, self.defaults.timeout_s
         try:
-            address = shared.server.listening_address
-            data = json.dumps(sendable(body)).encode()
             # a proxy set in the environment has no business on loopback
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            request = urllib.request.Request(address + route, data, {"Content-Type": "application/json"})  # noqa: S310
-            with opener.open(request, timeout=self.defaults.timeout_s) as answer:
-                return dict(json.load(answer))
-        except OSError as error:
+            answer = httpx.post(url, json=sendable(body), timeout=timeout, trust_env=False)
+            return dict(answer.raise_for_status().json())
+        except httpx.HTTPError as error:
             raise ModelError(f"llama.cpp did not answer {route}: {error}") from None
-        finally:
-            llama.release(shared)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, file digest and llama.cpp version; needs neither the weights nor llama.cpp loaded."""
@@ -160,7 +152,7 @@ class EmbeddedModel(StreamingBackend):
 
     def close(self) -> None:
         """Unload the model, unless another one shares its server; it loads again on use."""
-        self._held.drop()
+        self._held = None
 
 
 @cache

@@ -10,6 +10,7 @@ import os
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,15 +31,14 @@ class ServerKey:
 
 @dataclass
 class Shared:
-    """Hold one loaded server and count who uses it; at zero it is unloaded."""
+    """Hold one loaded server; it unloads when the last one who holds this lets go."""
 
     key: ServerKey
     lock: threading.Lock = field(default_factory=threading.Lock)
     server: Any = None
-    users: int = 0
 
 
-_servers: dict[ServerKey, Shared] = {}
+_servers: weakref.WeakValueDictionary[ServerKey, Shared] = weakref.WeakValueDictionary()
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
 _SECONDS_TO_STOP = 5.0
@@ -51,37 +51,26 @@ def default_threads() -> int:
     return max(1, count - 1)
 
 
-def acquire(key: ServerKey) -> tuple[Shared, float]:
+def shared_server(key: ServerKey) -> tuple[Shared, float]:
     """Return the server of `key`, loading it if nobody has, and the seconds that took.
 
     Raises:
         UserError: the extra is not installed.
         WeightsError: llama.cpp cannot load the file.
     """
+    import_llama()  # before the lock, which a thread that a fork left behind may hold
     with _registry:
         shared = _servers.setdefault(key, Shared(key))
-        shared.users += 1
-    try:
-        with shared.lock:
-            if shared.server is not None:
-                return shared, 0.0
-            started = time.perf_counter()
+    with shared.lock:
+        if shared.server is not None:
+            return shared, 0.0
+        started = time.perf_counter()
+        try:
             shared.server = _load(key)
-            return shared, time.perf_counter() - started
-    except BaseException:
-        release(shared)
-        raise
-
-
-def release(shared: Shared) -> None:
-    """Give up one use of a server."""
-    with _registry:
-        shared.users -= 1
-        if shared.users:
-            return
-        if _servers.get(shared.key) is shared:
-            del _servers[shared.key]
-        shared.server = None  # the destructor unloads
+        except BaseException:
+            _abandon(shared)
+            raise
+        return shared, time.perf_counter() - started
 
 
 def _load(key: ServerKey) -> Any:
@@ -122,37 +111,8 @@ def import_llama() -> Any:
     return xllamacpp
 
 
-class Hold:
-    """Keep one server for one model between its requests; another window replaces it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._shared: Shared | None = None
-
-    def use(self, key: ServerKey) -> tuple[Shared, float]:
-        """Return the server with one use more, for the caller to release, and the seconds spent loading."""
-        import_llama()  # before the lock, which a thread that a fork left behind may hold
-        with self._lock:
-            if self._shared is None or self._shared.key != key or _servers.get(key) is not self._shared:
-                old, (self._shared, seconds) = self._shared, acquire(key)
-                if old is not None:
-                    release(old)
-                acquire(key)
-                return self._shared, seconds
-            return acquire(key)
-
-    def drop(self) -> None:
-        """Give up the server, if one is held."""
-        if _spoilt:
-            return
-        with self._lock:
-            held, self._shared = self._shared, None
-        if held is not None:
-            release(held)
-
-
 def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the pieces of a streamed answer and give up one use of the server at its end.
+    """Yield the pieces of a streamed answer; the server stays loaded until its end.
 
     The native call runs in a thread of its own, so that Ctrl-C reaches the caller; leaving early stops
     it at the next token.
@@ -169,6 +129,7 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
             if isinstance(piece, Exception):
                 raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
             yield piece
+        thread.join()  # it is at its end, and holds the server until then
     except TimeoutError:
         left.set()
         thread.join(_SECONDS_TO_STOP)
@@ -197,7 +158,6 @@ def _start(
             found.put(error)
         finally:
             _running.discard(left)
-            release(shared)
 
     thread = threading.Thread(target=work, name="llama.cpp", daemon=True)
     thread.start()
@@ -205,7 +165,7 @@ def _start(
 
 
 def _abandon(shared: Shared) -> None:
-    """Let the next request load anew: this server hangs within one token and would hold up all others."""
+    """Let the next request load anew: this server never loaded, or hangs and would hold up all others."""
     with _registry:
         if _servers.get(shared.key) is shared:
             del _servers[shared.key]
