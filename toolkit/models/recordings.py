@@ -24,19 +24,17 @@ _KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "re
 _MOST_REPEATS = 1_000_000
 
 
-def write_recording(rows: Iterable[Mapping[str, Any]], path: Path, models: Iterable[str] | None = None) -> int:
+def write_recording(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
     """Write rows of a store as one recording and return how many; the file is whole or untouched.
 
     Args:
         rows: what `Store.rows` gives.
         path: the .jsonl file.
-        models: keep only these models; None keeps all.
 
     Raises:
         UserError: the file cannot be written.
     """
-    wanted = None if models is None else set(models)
-    kept = sorted((row for row in rows if wanted is None or row["model"] in wanted), key=_place)
+    kept = sorted(rows, key=_place)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

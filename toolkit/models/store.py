@@ -18,13 +18,7 @@ from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, Options, Reply
-from toolkit.models.keys import (
-    as_json,
-    differences,
-    digest,
-    nearest,
-    reply_key,
-)
+from toolkit.models.keys import as_json, differences, digest, nearest, reply_key
 
 Mode = Literal["record", "replay", "off"]
 
@@ -92,8 +86,9 @@ class Store:
         if mode not in get_args(Mode):
             raise ConfigError(f"Unknown mode {mode!r} of a store. {did_you_mean(mode, get_args(Mode))}")
         if mode == "replay":
-            return StoredModel(self, None, model.name if isinstance(model, ChatModel) else self._name(model), repeat,
-                               model.defaults if isinstance(model, ChatModel) else Options())  # fmt: skip
+            if isinstance(model, ChatModel):
+                return StoredModel(self, None, model.name, repeat, model.defaults)
+            return StoredModel(self, None, self._name(model), repeat, Options())
         if not isinstance(model, ChatModel):
             raise ConfigError(
                 f"Mode {mode!r} needs a model to ask, not {model!r}. Give load_model({model!r}), or mode='replay'."
@@ -157,9 +152,7 @@ class Store:
         rows = self._all("SELECT request FROM replies WHERE model = ? ORDER BY created DESC LIMIT 2000", model)
         if not rows:
             return f"{start}, nor to any other. It holds replies of: {', '.join(self.models()) or 'none'}. {end}"
-        closest = nearest(request, [json.loads(row[0]) for row in rows])
-        assert closest is not None
-        parts = differences(closest, request)
+        parts = differences(nearest(request, [json.loads(row[0]) for row in rows]), request)
         more = f"; and {len(parts) - 4} more places" if len(parts) > 4 else ""
         return f"{start}. The nearest stored request differs in {'; '.join(parts[:4])}{more}. {end}"
 
@@ -190,19 +183,14 @@ class Store:
         """Yield every reply with its request: model, repeat, fingerprint, request, reply; oldest first."""
         query = "SELECT model, repeat, fingerprint, request, reply FROM replies ORDER BY created, key"
         for model, repeat, fingerprint, request, reply in self._all(query):
-            yield {
-                "model": model,
-                "repeat": repeat,
-                "fingerprint": json.loads(fingerprint),
-                "request": json.loads(request),
-                "reply": json.loads(reply),
-            }
+            kept = {"fingerprint": fingerprint, "request": request, "reply": reply}
+            yield {"model": model, "repeat": repeat, **{name: json.loads(text) for name, text in kept.items()}}
 
-    def export_jsonl(self, path: str | Path, models: Iterable[str] | None = None) -> int:
+    def export_jsonl(self, path: str | Path) -> int:
         """Write the replies as a recording to commit, and return how many; see `recordings`."""
         from toolkit.models.recordings import write_recording
 
-        return write_recording(self.rows(), Path(path), models)
+        return write_recording(self.rows(), Path(path))
 
     def import_jsonl(self, path: str | Path) -> int:
         """Read a recording into this store and return how many replies were new.
@@ -212,11 +200,9 @@ class Store:
         """
         from toolkit.models.recordings import read_recording
 
+        lines = read_recording(Path(path))
         return self._insert(
-            [
-                _row(line["request"], line["fingerprint"], line["reply"], line["repeat"], line["model"])
-                for line in read_recording(Path(path))
-            ]
+            [_row(line["request"], line["fingerprint"], line["reply"], line["repeat"], line["model"]) for line in lines]
         )
 
     def close(self) -> None:

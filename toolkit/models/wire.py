@@ -104,7 +104,7 @@ class OpenAIAnswer(Answer):
             self.counts |= {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
         if timings := piece.get("timings"):
             self.closing["timings"] = timings
-            self.counts["cached_tokens"] = timings.get("cache_n")
+            self.counts.setdefault("cached_tokens", timings.get("cache_n"))
         details = (usage or {}).get("prompt_tokens_details") or {}
         if "cached_tokens" in details:
             self.counts["cached_tokens"] = details["cached_tokens"]
