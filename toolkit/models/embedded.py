@@ -162,6 +162,4 @@ def _version() -> str:
     try:
         return f"xllamacpp {version('xllamacpp')}"
     except PackageNotFoundError:
-        raise UserError(
-            "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
-        ) from None
+        raise UserError(llama.MISSING) from None

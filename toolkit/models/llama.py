@@ -42,6 +42,7 @@ _servers: weakref.WeakValueDictionary[ServerKey, Shared] = weakref.WeakValueDict
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
 _SECONDS_TO_STOP = 5.0
+MISSING = "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
 _spoilt = False  # whether this process was forked from one with a loaded server
 
 
@@ -105,9 +106,7 @@ def import_llama() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise UserError(
-            f"Embedded models need xllamacpp ({error}). Install it: pip install 'local-tool-calling[embedded]'"
-        ) from None
+        raise UserError(f"{MISSING} ({error})") from None
     return xllamacpp
 
 

@@ -132,17 +132,16 @@ class OllamaModel(StreamingBackend):
         """
         info = self._facts().get("model_info") or {}
         trained = next((value for key, value in info.items() if key.endswith(".context_length")), None)
-        loaded = self._mine(self.server.loaded()) or {}
+        loaded = self._mine(self.server.models("/api/ps")) or {}
         return {"trained": trained, "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, digest of the model, version of the server; looked up once a minute."""
         facts = self._facts()
-        server = f"ollama {facts['version']}"
-        return {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": server}
+        return {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": facts["server"]}
 
     def _facts(self) -> dict[str, Any]:
-        """Return what `show` says, with digest and version.
+        """Return what `show` says, with the digest and the server's version.
 
         Raises:
             ModelNotFoundError: no server, or the model is not pulled.
@@ -152,7 +151,9 @@ class OllamaModel(StreamingBackend):
         found = self._mine(self.server.models())
         if found is None:
             raise self.server.not_pulled(self._model)
-        facts = {**self.server.show(self._model), "digest": found.get("digest"), "version": self.server.version()}
+        shown = self.server.look("/api/show", {"model": self._model})
+        version = self.server.look("/api/version").get("version") or "unknown"
+        facts = {**shown, "digest": found.get("digest"), "server": f"ollama {version}"}
         self._looked = (time.monotonic(), facts)
         return facts
 

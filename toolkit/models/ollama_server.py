@@ -35,16 +35,15 @@ class OllamaServer:
             import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
 
             told = host or told
-            self._client = ollama.Client(host)
+            client = ollama.Client(host)._client
         except (ValueError, httpx.InvalidURL) as error:
             told = _without_credentials(told)
             raise ModelNotFoundError(
                 f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
             ) from None
-        self.host = _without_credentials(str(self._client._client.base_url)).rstrip("/")
-
+        self.host = _without_credentials(str(client.base_url)).rstrip("/")
         self.connection = Connection(
-            self._client._client,
+            client,
             f"No Ollama server answers at {self.host}",
             "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
             "Without Ollama: load_model('embedded/smollm2-135m').",
@@ -84,28 +83,9 @@ class OllamaServer:
         except ValueError:
             raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
 
-    def models(self) -> dict[str, dict[str, Any]]:
-        """Return name -> digest, size and details of the pulled models."""
-        return _by_name(self.look("/api/tags"))
-
-    def version(self) -> str:
-        """Return the server's version."""
-        return str(self.look("/api/version").get("version") or "unknown")
-
-    def show(self, name: str) -> dict[str, Any]:
-        """Return template, capabilities, parameters and model_info of a model.
-
-        Raises:
-            ModelNotFoundError: it is not pulled.
-        """
-        try:
-            return self.look("/api/show", {"model": name})
-        except ServerError as error:
-            raise self.not_pulled(name) if error.status == 404 else error from None
-
-    def loaded(self) -> dict[str, dict[str, Any]]:
-        """Return the models in memory, with `context_length` where the server is new enough to say."""
-        return _by_name(self.look("/api/ps"))
+    def models(self, route: str = "/api/tags") -> dict[str, dict[str, Any]]:
+        """Return name -> what the server says of each pulled model; of those in memory at `/api/ps`."""
+        return {str(model.get("name") or model.get("model")): model for model in self.look(route).get("models") or ()}
 
     def not_pulled(self, name: str) -> ModelNotFoundError:
         """Return the error for a model that the server does not hold."""
@@ -116,10 +96,6 @@ class OllamaServer:
             f"Model {name!r} is not on {self.host}. {hint}Pull it: `ollama pull {name}`. "
             f"Found: {', '.join(found) or 'none'}."
         )
-
-
-def _by_name(said: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    return {str(model.get("name") or model.get("model")): model for model in said.get("models") or ()}
 
 
 def same_model(one: str, other: str) -> bool:
