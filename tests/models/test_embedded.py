@@ -114,9 +114,9 @@ class TestRealModel:
     @pytest.mark.slow
     def test_a_server_that_hangs_is_left_and_a_new_one_loaded(self, embedded_weights, monkeypatch):
         code = (
-            "from toolkit.models import backend, llama, load_model\n"
+            "from toolkit.models import base, llama, load_model\n"
             "llama._SECONDS_TO_STOP = 0.2\n"
-            "backend.request_schema = lambda schema: schema\n"  # let a schema pass on which llama.cpp hangs
+            "base.request_schema = lambda schema: schema\n"  # let a schema pass on which llama.cpp hangs
             "model = load_model('embedded/smollm2-135m', num_ctx=256, num_predict=4, timeout_s=1)\n"
             "schema = {'type': 'string', 'minLength': 5, 'maxLength': 2}\n"
             "print(model.chat('Hi', schema=schema).fault.kind, model.chat('Hi', options={'timeout_s': 60}).fault)"

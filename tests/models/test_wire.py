@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from toolkit.messages import ChatMessage
 from toolkit.models import Options
 from toolkit.models.answers import call_id, is_overflow, read_arguments
-from toolkit.models.backend import Request
+from toolkit.models.base import Request
 from toolkit.models.window import sent_text
 from toolkit.models.wire import OpenAIAnswer, request_body
 from toolkit.tools import as_tools

@@ -1,4 +1,4 @@
-"""Read a request once, and lead it over one road to a server and back.
+"""Lead a request over one road to a server and back: body, pieces, faults, notes, `Reply`.
 
 Not here: collecting an answer (`answers`), the formats (`wire`, `ollama`), the key of a request (`keys`).
 """
@@ -7,93 +7,17 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.errors import ConfigError, UserError
-from toolkit.messages import ChatMessage, as_messages
+from toolkit.errors import UserError
 from toolkit.models.answers import Answer, ServerError
-from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply
-from toolkit.models.schemas import request_schema, with_schema_checked
+from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, Request
+from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
-from toolkit.tools import Tool, as_tools
-
-
-@dataclass(frozen=True)
-class Request:
-    """Hold one request, read and checked.
-
-    Attributes:
-        options: all of them, the model's defaults included.
-        schema: JSON Schema that decoding is held to.
-        messages: the conversation; empty for a raw completion.
-        tools: tools to offer natively.
-        tool_choice: as the caller gave it.
-        prompt: the text to continue; None for a conversation.
-    """
-
-    options: Options
-    schema: dict[str, Any] | None = None
-    messages: Sequence[ChatMessage] = ()
-    tools: Sequence[Tool] = ()
-    tool_choice: str | None = None
-    prompt: str | None = None
-
-    @property
-    def tool_specs(self) -> list[dict[str, Any]]:
-        """Return the tools as OpenAI's `{"type": "function", "function": …}`."""
-        return [{"type": "function", "function": tool.tool_spec} for tool in self.tools]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the request as plain JSON data: whatever can change the reply, nothing else."""
-        held = {"schema": self.schema, "options": self.options.for_key()}
-        if self.prompt is not None:
-            return {"kind": "complete", "prompt": self.prompt, **held}
-        said = [message.to_dict() for message in self.messages]
-        for message in said:
-            message.pop("_meta")  # never sent
-        tools = [tool.tool_spec for tool in self.tools]
-        return {"kind": "chat", "messages": said, "tools": tools, **held, "tool_choice": self.tool_choice}
 
 
 class Backend(ChatModel):
-    """Answer requests that were read already; every model of this package does."""
-
-    @abstractmethod
-    def answer(self, request: Request) -> Iterator[Chunk]:
-        """Yield the reply piece by piece; the last chunk carries the whole `reply`. Closing it stops the server."""
-
-    def stream(
-        self,
-        messages: Any,
-        *,
-        tools: Any = None,
-        schema: Any = None,
-        options: Any = None,
-        tool_choice: str | None = None,
-    ) -> Iterator[Chunk]:
-        """Yield the reply piece by piece; see `ChatModel.stream`.
-
-        Raises:
-            ConfigError: no message, or something in the request that cannot be read.
-        """
-        said = as_messages(messages)
-        if not said:
-            raise ConfigError("A request needs at least one message; got none.")
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        return self.answer(Request(settings, held_to, said, as_tools(tools or ()), tool_choice))
-
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
-        """Yield the continuation of a raw prompt piece by piece, with no chat template.
-
-        Raises:
-            ConfigError: a schema or an option that cannot be read.
-        """
-        return self.answer(Request(Options.of(options, self.defaults), request_schema(schema), prompt=prompt))
-
-
-class StreamingBackend(Backend):
     """Answer with what a server streams: one road from the request to the `Reply`, faults and notes included.
 
     Attributes:
@@ -147,3 +71,14 @@ class StreamingBackend(Backend):
             reply = self.audit.judged(reply, body)
         raw = {"request": body, "response": answer.closing, "notes": self.notes(request, reply)}
         yield Chunk(reply=with_schema_checked(reply.replace(raw=raw), request.schema))
+
+
+def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
+    """Return the reply, with a fault if a finished text breaks the schema it was held to.
+
+    A text that a limit cut off is left alone: there the limit is to blame, not the schema.
+    """
+    if schema is None or reply.fault or reply.finish_reason != "stop":
+        return reply
+    problem = schema_problem(reply.text, schema)
+    return reply.replace(fault=Fault("schema_not_honoured", problem)) if problem else reply

@@ -17,15 +17,15 @@ from toolkit.errors import ModelError, UserError
 from toolkit.messages import as_messages
 from toolkit.models import llama
 from toolkit.models.answers import ServerError
-from toolkit.models.backend import Request, StreamingBackend
-from toolkit.models.base import Options
+from toolkit.models.backend import Backend
+from toolkit.models.base import Options, Request
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
 from toolkit.models.wire import OpenAIAnswer, request_body, sendable
 from toolkit.tools import as_tools
 
 
-class EmbeddedModel(StreamingBackend):
+class EmbeddedModel(Backend):
     """Answer from a GGUF file in this process. Nothing is fetched or loaded before the first request.
 
     Args:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.models.backend import Backend, Request
-from toolkit.models.base import ChatModel, Chunk, Reply
+from toolkit.models.base import ChatModel, Chunk, Reply, Request
 from toolkit.models.registry import as_model
 
 
-class FunctionModel(Backend):
+class FunctionModel(ChatModel):
     """Continue prompts with a function of (prompt, stop, max_tokens), such as a llama-cpp-python object.
 
     >>> FunctionModel(lambda prompt, stop, max_tokens: prompt.upper()).complete("hi").text

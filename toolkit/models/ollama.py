@@ -15,8 +15,8 @@ from typing import Any
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole, to_openai
 from toolkit.models.answers import Answer, ServerError
-from toolkit.models.backend import Request, StreamingBackend
-from toolkit.models.base import Chunk, Options, Reply
+from toolkit.models.backend import Backend
+from toolkit.models.base import Chunk, Options, Reply, Request
 from toolkit.models.ollama_server import OllamaServer, same_model
 from toolkit.models.window import WindowAudit
 
@@ -47,7 +47,7 @@ class OllamaAnswer(Answer):
         }
 
 
-class OllamaModel(StreamingBackend):
+class OllamaModel(Backend):
     """Answer from an Ollama server. Nothing is contacted before the first request.
 
     Args:

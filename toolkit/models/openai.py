@@ -16,8 +16,8 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.models.answers import ServerError
-from toolkit.models.backend import Request, StreamingBackend
-from toolkit.models.base import Options, Reply
+from toolkit.models.backend import Backend
+from toolkit.models.base import Options, Reply, Request
 from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import OpenAIAnswer, request_body
@@ -27,7 +27,7 @@ KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
 _LASTING = ("owned_by", "meta", "root", "max_model_len", "quantization", "arch")
 
 
-class OpenAIModel(StreamingBackend):
+class OpenAIModel(Backend):
     """Answer from an OpenAI-compatible server. Nothing is contacted before the first request.
 
     The key comes from the environment variable TOOLKIT_OPENAI_API_KEY, or else OPENAI_API_KEY; it is sent to

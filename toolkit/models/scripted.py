@@ -11,13 +11,12 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
-from toolkit.models.backend import Backend, Request
-from toolkit.models.base import Chunk, Options, Reply, cut_at_stop
+from toolkit.models.base import ChatModel, Chunk, Options, Reply, Request, cut_at_stop
 
 Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
 
-class ScriptedModel(Backend):
+class ScriptedModel(ChatModel):
     """Give the lines of a script, one a request.
 
     A line is text, a `Reply`, a `ToolCall` or assistant `ChatMessage` (a native call), an exception to raise,

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ReplayMissError, did_you_mean
-from toolkit.models.backend import Backend, Request
-from toolkit.models.base import ChatModel, Chunk, Options, Reply
+from toolkit.models.base import ChatModel, Chunk, Options, Reply, Request
 
 if TYPE_CHECKING:
     from toolkit.models.store import Store
 
 
-class StoredModel(Backend):
+class StoredModel(ChatModel):
     """Answer from a store, and ask the model behind it (if there is one) for what is missing."""
 
     def __init__(self, store: Store, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:

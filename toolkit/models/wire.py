@@ -13,8 +13,7 @@ from typing import Any
 
 from toolkit.messages import to_openai
 from toolkit.models.answers import Answer, ServerError
-from toolkit.models.backend import Request
-from toolkit.models.base import Chunk, Options
+from toolkit.models.base import Chunk, Options, Request
 
 _SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
 _STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
