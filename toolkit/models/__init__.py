@@ -3,7 +3,7 @@
 `base` (ChatModel, Reply, Options) · `registry` (load_model, list_models) · `backend` (the road of a request) ·
 `answers` (pieces into a Reply, errors into faults) · `connection` (HTTP) · `ollama`, `ollama_server` ·
 `openai` (any OpenAI-compatible server), `wire` (its format) · `embedded` (in-process llama.cpp), `llama`, `weights`,
-`gguf` (its server and file) · `scripted` (tests) · `store`, `stored`, `keys`, `recordings` (record and replay).
+`gguf` (its server and file) · `scripted` (tests) · `store`, `database`, `keys`, `recordings` (record and replay).
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Answer(ABC):
     def fail(self, error: ServerError) -> None:
         """End the answer with an error of the server."""
         self.fault, raw = fault_of(error)
-        self.unread.append(raw)
+        self.unread += [raw] if raw else []
         if error.prompt_tokens:
             self.counts["prompt_tokens"] = error.prompt_tokens
 

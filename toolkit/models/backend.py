@@ -51,10 +51,8 @@ class Backend(ChatModel):
 
     def answer(self, request: Request) -> Iterator[Chunk]:
         """Yield the reply piece by piece; closing the stream stops the server."""
-        return self._answer(request, *self.body(request))
-
-    def _answer(self, request: Request, route: str, body: dict[str, Any]) -> Iterator[Chunk]:
         options = request.options
+        route, body = self.body(request)
         answer = self.collects(options, len(request.messages))
         started = time.perf_counter()
         try:

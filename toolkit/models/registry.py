@@ -6,7 +6,7 @@ Not here: the back ends themselves.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,6 +15,12 @@ from toolkit.errors import ConfigError, ModelNotFoundError, ToolkitError, closes
 from toolkit.models.base import ChatModel, Options
 
 _FORMS = "'embedded/smollm2-135m', 'embedded//path/to/any.gguf', 'ollama/NAME' or 'openai/NAME@http://HOST:PORT/v1'"
+# kind, which is also its module -> class, settings of its own
+_KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "embedded": ("EmbeddedModel", ("threads",)),
+    "ollama": ("OllamaModel", ("host",)),
+    "openai": ("OpenAIModel", ()),
+}
 
 
 def load_model(name: str, **settings: Any) -> ChatModel:
@@ -34,13 +40,16 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     kind, slash, rest = name.partition("/")
     if kind not in _KINDS or not slash or not rest:
         raise ModelNotFoundError(_unknown(name))
-    own = _KINDS[kind][1]
+    class_name, own = _KINDS[kind]
     known = [item.name for item in fields(Options)]
     for setting in settings:
         if setting not in known and setting not in own:
             raise ConfigError(f"Unknown setting {setting!r} of {name!r}. {did_you_mean(setting, [*own, *known])}")
     options = {key: value for key, value in settings.items() if key in known}
-    return _maker(kind)(rest, defaults=Options.of(options), **{key: settings[key] for key in own if key in settings})
+    module = importlib.import_module(f"toolkit.models.{kind}")  # late, so that importing the package stays light
+    given = {key: settings[key] for key in own if key in settings}
+    model: ChatModel = getattr(module, class_name)(rest, defaults=Options.of(options), **given)
+    return model
 
 
 def as_model(value: Any) -> ChatModel:
@@ -65,20 +74,6 @@ def _unknown(name: str) -> str:
         near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"Model {name!r} is unknown.{hint} Write {_FORMS}."
-
-
-def _maker(kind: str) -> Callable[..., ChatModel]:
-    module = importlib.import_module(f"toolkit.models.{kind}")  # late, so that importing the package stays light
-    make: Callable[..., ChatModel] = getattr(module, _KINDS[kind][0])
-    return make
-
-
-# kind, which is also its module -> class, settings of its own
-_KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "embedded": ("EmbeddedModel", ("threads",)),
-    "ollama": ("OllamaModel", ("host",)),
-    "openai": ("OpenAIModel", ()),
-}
 
 
 @dataclass(frozen=True)
