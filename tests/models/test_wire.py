@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from toolkit.messages import ChatMessage
 from toolkit.models import Options
 from toolkit.models.answers import call_id, is_overflow, read_arguments
-from toolkit.models.base import Request
 from toolkit.models.window import sent_text
 from toolkit.models.wire import OpenAIAnswer, request_body
 from toolkit.tools import as_tools
@@ -57,8 +56,8 @@ def test_overflow_is_recognised(message, kind, overflow):
 )
 def test_tool_choice(choice, wire):
     said, tools = [ChatMessage.from_user("x")], as_tools([{"name": "f"}])
-    assert request_body(Request(Options(), None, said, tools, choice))["tool_choice"] == wire
-    assert "tool_choice" not in request_body(Request(Options(), None, said, [], choice))
+    assert request_body(ChatRequest(Options(), None, said, tools, choice))["tool_choice"] == wire
+    assert "tool_choice" not in request_body(ChatRequest(Options(), None, said, [], choice))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_tool_choice(choice, wire):
     ids=str,
 )
 def test_think(think, wire):
-    body = request_body(Request(Options(think=think), None, [ChatMessage.from_user("x")]))
+    body = request_body(ChatRequest(Options(think=think), None, [ChatMessage.from_user("x")]))
     assert body.get("chat_template_kwargs") == wire
 
 

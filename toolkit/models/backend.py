@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.models.answers import Answer, ServerError
-from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, Request
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, Options, Reply
 from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
 
@@ -29,7 +29,7 @@ class Backend(ChatModel):
     audit: WindowAudit | None = None
 
     @abstractmethod
-    def body(self, request: Request) -> tuple[str, dict[str, Any]]:
+    def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return where a request goes, and its body."""
 
     @abstractmethod
@@ -45,11 +45,11 @@ class Backend(ChatModel):
         """Return what the user has to mend, if that is what the server's error means."""
         return None
 
-    def notes(self, request: Request, reply: Reply) -> list[str]:
+    def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say where the server did, or will do, otherwise than asked."""
         return []
 
-    def answer(self, request: Request) -> Iterator[Chunk]:
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the reply piece by piece; closing the stream stops the server."""
         options = request.options
         route, body = self.body(request)

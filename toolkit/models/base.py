@@ -1,4 +1,4 @@
-"""Fix what every model gives back (Reply), takes (Request, Options) and can do (ChatModel).
+"""Fix what every model gives back (Reply), takes (ChatRequest, Options) and can do (ChatModel).
 
 Not here: the back ends (`embedded`, `ollama`, `openai`, `scripted`) and the store of replies (`store`).
 """
@@ -199,7 +199,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Request:
+class ChatRequest:
     """Hold one request, read and checked.
 
     Attributes:
@@ -251,7 +251,7 @@ class ChatModel(ABC):
     supports_tools: bool = False
     defaults: Options = Options()
 
-    def answer(self, request: Request) -> Iterator[Chunk]:
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the reply piece by piece; the last chunk carries the whole `reply`. Closing it stops the server."""
         raise NotImplementedError(f"{type(self).__name__} must implement answer(request).")
 
@@ -276,15 +276,23 @@ class ChatModel(ABC):
         Raises:
             ConfigError: no message, or something in the request that cannot be read.
         """
+        return self.answer(self.read(messages, tools, schema, options, tool_choice))
+
+    def read(self, messages: Any, tools: Any, schema: Any, options: Any, tool_choice: str | None) -> ChatRequest:
+        """Return a request, read and checked; see `stream` for the arguments.
+
+        Raises:
+            ConfigError: no message, or something in the request that cannot be read.
+        """
         said = as_messages(messages)
         if not said:
             raise ConfigError("A request needs at least one message; got none.")
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        return self.answer(Request(settings, held_to, said, as_tools(tools or ()), tool_choice))
+        held_to = None if schema is None else request_schema(schema)
+        return ChatRequest(Options.of(options, self.defaults), held_to, said, as_tools(tools or ()), tool_choice)
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the continuation of a raw prompt, with no chat template; stop strings come from `options.stop`."""
-        return self.answer(Request(Options.of(options, self.defaults), request_schema(schema), prompt=prompt))
+        return self.answer(ChatRequest(Options.of(options, self.defaults), request_schema(schema), prompt=prompt))
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:

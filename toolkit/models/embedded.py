@@ -18,7 +18,7 @@ from toolkit.messages import as_messages
 from toolkit.models import llama
 from toolkit.models.answers import ServerError
 from toolkit.models.backend import Backend
-from toolkit.models.base import Options, Request
+from toolkit.models.base import ChatRequest, Options
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
 from toolkit.models.wire import OpenAIAnswer, request_body, sendable
@@ -67,7 +67,7 @@ class EmbeddedModel(Backend):
         """Return the longest window the model was trained for, in tokens."""
         return trained_context(read_head(self.path))
 
-    def body(self, request: Request) -> tuple[str, dict[str, Any]]:
+    def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return the method of llama.cpp's server, and the body."""
         if request.prompt is not None:
             return "handle_completions", request_body(request)
@@ -105,7 +105,7 @@ class EmbeddedModel(Backend):
 
     def apply_template(self, messages: Any, tools: Any = None) -> str:
         """Return the exact string that the model sees for a conversation."""
-        body = request_body(Request(self.defaults, messages=as_messages(messages), tools=as_tools(tools or ())))
+        body = request_body(ChatRequest(self.defaults, messages=as_messages(messages), tools=as_tools(tools or ())))
         shown = {key: value for key, value in body.items() if key in ("messages", "tools")}
         return str(self._ask("/apply-template", shown)["prompt"])
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.models.base import ChatModel, Chunk, Reply, Request
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Reply
 from toolkit.models.registry import as_model
 
 
@@ -29,7 +29,7 @@ class FunctionModel(ChatModel):
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def answer(self, request: Request) -> Iterator[Chunk]:
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the continuation in one piece.
 
         Raises:

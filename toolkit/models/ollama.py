@@ -16,7 +16,7 @@ from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole, to_openai
 from toolkit.models.answers import Answer, ServerError
 from toolkit.models.backend import Backend
-from toolkit.models.base import Chunk, Options, Reply, Request
+from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.ollama_server import OllamaServer, same_model
 from toolkit.models.window import WindowAudit
 
@@ -75,7 +75,7 @@ class OllamaModel(Backend):
             self._open_server = OllamaServer(self._host)
         return self._open_server
 
-    def body(self, request: Request) -> tuple[str, dict[str, Any]]:
+    def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return the route and the body; sampling sits in `options`, at top level it is ignored (Source: ollama#5274).
 
         `tool_choice` is not sent: Ollama accepts and ignores it (Source: ollama#11171, ollama#17921).
@@ -102,7 +102,7 @@ class OllamaModel(Backend):
         """Return what the user has to mend: the model is not pulled."""
         return self.server.not_pulled(self._model) if error.status == 404 else None
 
-    def notes(self, request: Request, reply: Reply) -> list[str]:
+    def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say where the server did, or will do, otherwise than asked (Source: ollama#13154, ollama#17588)."""
         options, notes = request.options, []
         if request.tool_choice:

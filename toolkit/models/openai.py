@@ -17,7 +17,7 @@ from typing import Any
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.models.answers import ServerError
 from toolkit.models.backend import Backend
-from toolkit.models.base import Options, Reply, Request
+from toolkit.models.base import ChatRequest, Options, Reply
 from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import OpenAIAnswer, request_body
@@ -59,7 +59,7 @@ class OpenAIModel(Backend):
         self._connection: Connection | None = None
         self._facts: dict[str, Any] | None = None
 
-    def body(self, request: Request) -> tuple[str, dict[str, Any]]:
+    def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return the route and the body."""
         route = "/chat/completions" if request.prompt is None else "/completions"
         return route, {"model": self._model, **request_body(request)}
@@ -84,7 +84,7 @@ class OpenAIModel(Backend):
     def _unknown(self, near: str) -> ModelNotFoundError:
         return ModelNotFoundError(f"{self._shown_url} has no model {self._model!r}. {near}")
 
-    def notes(self, request: Request, reply: Reply) -> list[str]:
+    def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say which options were not sent."""
         unsent = [name for name in ("num_ctx", "keep_alive") if getattr(request.options, name) is not None]
         return [f"not sent, for the server sets it: {', '.join(unsent)}"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
-from toolkit.models.base import ChatModel, Chunk, Options, Reply, Request, cut_at_stop
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply, cut_at_stop
 
 Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
@@ -43,9 +43,26 @@ class ScriptedModel(ChatModel):
         self.cycle = cycle
         self.requests: list[dict[str, Any]] = []
         self._turns = itertools.count()  # the next number is atomic, so threads may share a script
+        self._made: dict[int, tuple[Line, Reply]] = {}  # id of a line -> the line and its reply, which never changes
 
-    def answer(self, request: Request) -> Iterator[Chunk]:
+    def chat(
+        self,
+        messages: Any,
+        tools: Any = None,
+        schema: Any = None,
+        options: Any = None,
+        *,
+        tool_choice: str | None = None,
+    ) -> Reply:
+        """Answer with the next line, not by way of a stream: a loop's own time is measured with this model."""
+        request = self.read(messages, tools, schema, options, tool_choice)
+        return self._reply(self._note(request), request.options, next(self._turns))
+
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the next line piece by piece, then its reply."""
+        return self._play(self._note(request), request.options, next(self._turns))
+
+    def _note(self, request: ChatRequest) -> list[ChatMessage]:
         noted: dict[str, Any] = {"schema": request.schema, "options": request.options}
         if request.prompt is None:
             said = list(request.messages)
@@ -54,14 +71,21 @@ class ScriptedModel(ChatModel):
             said = [ChatMessage.from_user(request.prompt)]
             noted["prompt"] = request.prompt
         self.requests.append(noted)
-        return self._play(said, request.options, next(self._turns))
+        return said
 
     def _play(self, messages: list[ChatMessage], options: Options, turn: int) -> Iterator[Chunk]:
-        reply = _as_reply(self._line(turn), messages)
-        reply = reply.replace(model=self.name, text=cut_at_stop(reply.text, options.stop))
+        reply = self._reply(messages, options, turn)
         for piece in reply.text.splitlines(keepends=True):
             yield Chunk(piece)
         yield Chunk(reply=reply)
+
+    def _reply(self, messages: list[ChatMessage], options: Options, turn: int) -> Reply:
+        line = self._line(turn)
+        made = self._made.get(id(line))
+        reply = made[1] if made is not None and made[0] is line else _as_reply(line, messages).replace(model=self.name)
+        if made is None and not callable(line):
+            self._made[id(line)] = line, reply  # holding the line keeps its id from being used again
+        return reply.replace(text=cut_at_stop(reply.text, options.stop)) if options.stop else reply
 
     def _line(self, turn: int) -> Line:
         if turn >= len(self.lines) and not (self.cycle and self.lines):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
-from toolkit.models.base import ChatModel, Chunk, Options, Reply, Request
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply
 from toolkit.models.database import explained, open_database
 from toolkit.models.keys import as_json, differences, digest, nearest, reply_key
 
@@ -240,7 +240,7 @@ class StoredModel(ChatModel):
         """Tell what the model behind can; a replay takes whatever was recorded."""
         return self.model.supports_tools if self.model else True
 
-    def answer(self, request: Request) -> Iterator[Chunk]:
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the stored reply in one piece, or the model's own stream, which is kept once it is whole."""
         asked = request.to_dict()
         if self.model is None:
@@ -285,7 +285,7 @@ def _played(reply: Reply) -> Iterator[Chunk]:
     yield Chunk(reply=reply)
 
 
-def _put(request: Request, model: ChatModel) -> Iterator[Chunk]:
+def _put(request: ChatRequest, model: ChatModel) -> Iterator[Chunk]:
     settings: dict[str, Any] = {"schema": request.schema, "options": request.options}
     if request.prompt is not None:
         return model.complete_stream(request.prompt, **settings)

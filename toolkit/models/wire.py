@@ -13,13 +13,13 @@ from typing import Any
 
 from toolkit.messages import to_openai
 from toolkit.models.answers import Answer, ServerError
-from toolkit.models.base import Chunk, Options, Request
+from toolkit.models.base import ChatRequest, Chunk, Options
 
 _SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
 _STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def request_body(request: Request) -> dict[str, Any]:
+def request_body(request: ChatRequest) -> dict[str, Any]:
     """Return the body of a streamed request, for a chat or a raw completion."""
     body = _sampling(request.options) | _STREAMED
     if request.prompt is not None:
