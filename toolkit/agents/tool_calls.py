@@ -137,10 +137,12 @@ class CallRunner:
     def _invoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
         invoker = self.stage.invoker(tool)
         shared = self._shared(state) if invoker.shares_state else None
+        if call.tool_name != tool.name:
+            call = ToolCall(tool.name, call.arguments, call.id)
         try:
-            return invoker.invoke(_named(call, tool), state=shared), shared
+            return invoker.invoke(call, state=shared), shared
         except ToolArgumentsError:
-            return invoker.invoke(invoker.fitted(_named(call, tool)), state=shared), shared
+            return invoker.invoke(invoker.fitted(call), state=shared), shared
 
     def _wrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
@@ -185,10 +187,12 @@ class CallRunner:
     async def _ainvoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
         invoker = self.stage.invoker(tool)
         shared = self._shared(state) if invoker.shares_state else None
+        if call.tool_name != tool.name:
+            call = ToolCall(tool.name, call.arguments, call.id)
         try:
-            return await invoker.ainvoke(_named(call, tool), state=shared), shared
+            return await invoker.ainvoke(call, state=shared), shared
         except ToolArgumentsError:
-            return await invoker.ainvoke(invoker.fitted(_named(call, tool)), state=shared), shared
+            return await invoker.ainvoke(invoker.fitted(call), state=shared), shared
 
     async def _awrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
@@ -274,10 +278,6 @@ def cause_of(error: ToolError) -> BaseException:
     """
     cause = error.__cause__ if type(error) is ToolInvocationError else None
     return error if cause is None or isinstance(cause, StopIteration) else cause
-
-
-def _named(call: ToolCall, tool: Tool) -> ToolCall:
-    return call if call.tool_name == tool.name else ToolCall(tool.name, call.arguments, call.id)
 
 
 def _plain(call: ToolCall) -> ToolCall:

@@ -107,7 +107,7 @@ async def adecide(ask: Ask, call: ToolCall) -> Decision:
 
 async def _decision(ask: Ask, call: ToolCall, mode: Mode) -> Decision:
     asked = replace(call, arguments=copied(call.arguments))
-    answer, error = await mode.attempt(lambda: ask(asked), False, None)
+    answer, error = await mode.attempt(lambda: ask(asked), {})
     if isinstance(error, StopIteration):  # would end whatever loop it meets, and hang who waits for a thread
         raise RuntimeError(f"ask raised {error!r}. Give next() a default.") from error
     if error is not None:

@@ -5,7 +5,6 @@ Not here: checking arguments (`toolkit.execution.ready`), how it is waited for (
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from toolkit.errors import ToolError, ToolInvocationError, ToolTimeoutError
@@ -23,8 +22,7 @@ async def run_function(ready: ReadyTool, keywords: dict[str, Any], timeout_s: fl
         ToolTimeoutError: it did not finish in time.
         KeyboardInterrupt: passed on.
     """
-    job = functools.partial(ready.function, **keywords)
-    value, error = await mode.attempt(job, ready.is_async, timeout_s)
+    value, error = await mode.attempt(ready.function, keywords, timeout_s)
     if error is None:
         return value
     if isinstance(error, OutOfTime):

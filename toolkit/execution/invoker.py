@@ -10,7 +10,7 @@ Not here: reading calls out of a reply (`toolkit.extraction`), deciding what hap
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
@@ -261,12 +261,12 @@ class ToolInvoker:
             other.enable_streaming_callback_passthrough = passthrough
         return other
 
-    async def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Any:
+    def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Awaitable[Any]:
         keywords = arguments if ready.simple else ready.keywords(arguments, state)
         if self.enable_streaming_callback_passthrough:
             keywords = self._with_callback(ready, keywords)
         timeout = self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
-        return await run_function(ready, keywords, timeout, mode)
+        return run_function(ready, keywords, timeout, mode)
 
     def _with_callback(self, ready: ReadyTool, keywords: dict[str, Any]) -> dict[str, Any]:
         wanted = ready.accepted is not None and "streaming_callback" in ready.accepted
@@ -276,15 +276,15 @@ class ToolInvoker:
 
     def _text(self, ready: ReadyTool, value: Any) -> Any:
         """Return what the model reads of a value, cut to the size limit."""
-        quote = self.convert_result_to_json_string
-        if type(value) in _QUICK and ready.tool.outputs_to_string is None and not quote:
-            text = value if type(value) is str else to_text(value)
-        elif isinstance(value, self.passed_on):
-            return value
-        else:
-            text = result_text(ready.tool, value, quote=quote)
+        kind, quote = type(value), self.convert_result_to_json_string
+        if kind not in _QUICK or quote or ready.tool.outputs_to_string is not None:
+            if isinstance(value, self.passed_on):
+                return value
+            value = result_text(ready.tool, value, quote=quote)
+        elif kind is int:
+            value = to_text(value)
         limit = self.max_result_chars
-        return capped(text, limit) if isinstance(text, str) and limit is not None and len(text) > limit else text
+        return capped(value, limit) if limit is not None and isinstance(value, str) and len(value) > limit else value
 
     async def _prepare(self, turn: Turn, steps: list[Step], mode: Mode) -> None:
         """Check the calls in order, then ask for leave where a tool is dangerous."""

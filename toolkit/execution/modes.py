@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from toolkit.execution.threads import in_order, in_thread, run_coroutine, until, within, within_async
 
 T = TypeVar("T")
-Job = Callable[[], Any]
+Function = Callable[..., Any]
+Keywords = dict[str, Any]
 Work = Callable[[], Coroutine[Any, Any, T]]
 Ended = tuple[Any, BaseException | None]  # what a job gave, or raised: a value crosses threads and loops unharmed
 
@@ -37,12 +38,15 @@ def at_once(body: Coroutine[Any, Any, T]) -> T:
 class Blocking:
     """Wait on the caller's thread."""
 
-    async def attempt(self, job: Job, is_async: bool, timeout_s: float | None) -> Ended:
-        """Run a job on this thread, or beside it where there is a time limit or a coroutine."""
+    async def attempt(self, function: Function, keywords: Keywords, timeout_s: float | None = None) -> Ended:
+        """Run a function on this thread, or beside it where there is a time limit or a coroutine."""
         try:
-            if is_async:
-                return run_coroutine(job(), timeout_s), None
-            value = job() if timeout_s is None else within(job, timeout_s)
+            if timeout_s is None:
+                value = function(**keywords)
+            elif is_async(function):
+                return run_coroutine(function(**keywords), timeout_s), None
+            else:
+                value = within(functools.partial(function, **keywords), timeout_s)
             if type(value) not in _AT_ONCE and inspect.isawaitable(value):
                 value = run_coroutine(_awaited(value), timeout_s)
             return value, None
@@ -67,12 +71,12 @@ class Blocking:
 class Yielding:
     """Wait on the running event loop; sync functions run on threads."""
 
-    async def attempt(self, job: Job, is_async: bool, timeout_s: float | None) -> Ended:
-        """Run a job: a coroutine on this loop, anything else on a thread."""
+    async def attempt(self, function: Function, keywords: Keywords, timeout_s: float | None = None) -> Ended:
+        """Run a function: a coroutine on this loop, anything else on a thread."""
         try:
-            if is_async:
-                return await within_async(job(), timeout_s), None
-            future = in_thread(functools.partial(_ended, job))
+            if is_async(function):
+                return await within_async(function(**keywords), timeout_s), None
+            future = in_thread(functools.partial(_ended, function, keywords))
             value, error = await until(asyncio.wrap_future(future), timeout_s)
             if error is None and inspect.isawaitable(value):
                 value = await within_async(_awaited(value), timeout_s)
@@ -106,13 +110,20 @@ class Yielding:
         return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
+def is_async(function: Function) -> bool:
+    """Tell whether calling the function gives a coroutine; looks through partials and callable objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
 BLOCKING, YIELDING = Blocking(), Yielding()
 Mode = Blocking | Yielding
 
 
-def _ended(job: Job) -> Ended:
+def _ended(function: Function, keywords: Keywords) -> Ended:
     try:
-        return job(), None
+        return function(**keywords), None
     except BaseException as error:
         return None, error
 

@@ -5,7 +5,6 @@ Not here: the calls themselves (`toolkit.execution.invoker`).
 
 from __future__ import annotations
 
-import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -31,7 +30,6 @@ class ReadyTool:
     Attributes:
         tool: the tool.
         function: what runs.
-        is_async: the function is a coroutine function.
         validator: checks what the model gave.
         is_valid: the validator's fast yes or no.
         accepted: names the function takes; None where it takes any.
@@ -44,7 +42,6 @@ class ReadyTool:
 
     tool: Tool
     function: Callable[..., Any]
-    is_async: bool
     validator: Any
     is_valid: Callable[[Any], bool]
     accepted: frozenset[str] | None
@@ -145,7 +142,6 @@ def make_ready(tool: Tool) -> ReadyTool:
     return ReadyTool(
         tool=tool,
         function=function,
-        is_async=is_async(function),
         validator=validator,
         is_valid=validator.is_valid,
         accepted=_accepted(parameters, state_parameter),
@@ -155,13 +151,6 @@ def make_ready(tool: Tool) -> ReadyTool:
         converters=converters,
         defaults=defaults,
     )
-
-
-def is_async(function: Any) -> bool:
-    """Tell whether calling the function gives a coroutine; looks through partials and callable objects."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def _model_part(tool: Tool) -> dict[str, Any]:
