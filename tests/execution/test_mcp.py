@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
-from toolkit.execution.mcp import open_session
+from toolkit.execution.mcp import _tool, open_session
 from toolkit.execution.secrets import Secret
 from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall
@@ -216,10 +217,10 @@ def test_missing_package_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_schema_that_refers_outside_is_refused() -> None:
-    from toolkit.execution.mcp import _refuse_outside_references
-
-    with pytest.raises(ConfigError, match="allowed_tools"):
-        _refuse_outside_references({"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, "t")
+    schema = {"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}
+    listed = SimpleNamespace(name="t", description="", title="T", input_schema=schema, annotations=None)
+    with pytest.raises(ConfigError, match="leads out of the schema"):
+        _tool(None, listed, "")
 
 
 def test_tools_are_ordinary_tools(tools: Toolset) -> None:

@@ -5,6 +5,7 @@ Not here: checking arguments (`toolkit.execution.ready`), how it is waited for (
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ToolError, ToolInvocationError, ToolTimeoutError
@@ -32,3 +33,23 @@ async def run_function(ready: ReadyTool, keywords: dict[str, Any], timeout_s: fl
     raise ToolInvocationError(
         f"Tool {ready.tool.name!r} failed with {type(error).__name__}: {safe_str(error)}"
     ) from error
+
+
+@dataclass(frozen=True)
+class RemoteCall:
+    """Be the function of a tool that a server runs.
+
+    Attributes:
+        server: what holds the connection; its `call(name, arguments)` returns the answer.
+        name: what the server calls the tool.
+    """
+
+    server: Any
+    name: str
+
+    def __call__(self, /, **arguments: Any) -> Any:
+        """Call the tool."""
+        return self.server.call(self.name, arguments)
+
+    def __repr__(self) -> str:
+        return f"RemoteCall({self.name})"

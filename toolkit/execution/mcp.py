@@ -22,6 +22,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution._extras import load_extra
+from toolkit.execution.functions import RemoteCall
 from toolkit.execution.mcp_results import read_result, reason_of
 from toolkit.execution.secrets import Secret, as_secret, hide, hide_all
 from toolkit.tools import Effect, Tool
@@ -285,7 +286,6 @@ def _only(listed: list[Any], allowed: Iterable[str] | None) -> list[Any]:
 
 
 def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
-    _refuse_outside_references(item.input_schema, item.name)
     parameters = {**item.input_schema, "type": "object"}
     parameters.setdefault("properties", {})
     parameters.pop("$schema", None)
@@ -293,7 +293,7 @@ def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
         prefix + item.name,
         item.description or item.title or item.name,
         parameters,
-        McpCall(session, item.name),
+        RemoteCall(session, item.name),
         effect=_effect(item.annotations),
     )
 
@@ -303,36 +303,6 @@ def _effect(hints: Any) -> Effect:
     if hints is not None and hints.read_only_hint:
         return "reads"
     return "dangerous" if hints is not None and hints.destructive_hint else "writes"
-
-
-def _refuse_outside_references(schema: Any, name: str) -> None:
-    stack = [schema]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            ref = node.get("$ref")
-            if isinstance(ref, str) and not ref.startswith("#"):
-                raise ConfigError(
-                    f"MCP tool {name!r} has a schema that refers to {ref!r}. Leave it out: allowed_tools."
-                )
-            stack.extend(node.values())
-        elif isinstance(node, list):
-            stack.extend(node)
-
-
-@dataclass(frozen=True, eq=False)
-class McpCall:
-    """Be the function of a tool: call one tool of the server."""
-
-    session: McpSession
-    name: str
-
-    def __call__(self, /, **arguments: Any) -> Any:
-        """Call the tool."""
-        return self.session.call(self.name, arguments)
-
-    def __repr__(self) -> str:
-        return f"McpCall({self.name})"
 
 
 async def _list_tools(client: Any) -> list[Any]:

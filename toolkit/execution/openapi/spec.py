@@ -19,6 +19,7 @@ from urllib.request import url2pathname
 
 from toolkit.errors import ConfigError, UserError
 from toolkit.execution._extras import load_extra
+from toolkit.execution.arguments import shown
 
 MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000
@@ -142,14 +143,12 @@ def _read_source(source: str | Path, timeout_s: float, max_bytes: int) -> tuple[
         if len(source) > max_bytes:
             raise ConfigError(f"The OpenAPI text is longer than {max_bytes} bytes. Raise max_bytes if you trust it.")
         return source, ""
-    raise ConfigError(
-        f"{_brief(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text."
-    )
+    raise ConfigError(f"{shown(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text.")
 
 
 def _as_file(source: Any) -> Path | None:
     if not isinstance(source, (str, Path)):
-        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {_brief(source)}.")
+        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {shown(source)}.")
     try:
         return Path(source) if Path(source).is_file() else None
     except (OSError, ValueError):  # a long text is no file name
@@ -168,14 +167,14 @@ def _read_url(url: str, timeout_s: float, max_bytes: int) -> tuple[str, str]:
 
     try:
         answer = fetch(url, Limits(timeout_s, max_bytes))
-        shown = place(answer.url)  # user and query of an address may be credentials
+        address = place(answer.url)  # user and query of an address may be credentials
     except UserError:
         raise
     except Exception as error:
         raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
     if answer.status != 200:
-        raise ConfigError(f"{shown!r} answered {answer.status}, not an OpenAPI document. Check the address.")
-    return answer.body.decode("utf-8-sig", errors="replace"), shown
+        raise ConfigError(f"{address!r} answered {answer.status}, not an OpenAPI document. Check the address.")
+    return answer.body.decode("utf-8-sig", errors="replace"), address
 
 
 def _read_location(location: str) -> str:
@@ -260,7 +259,7 @@ def _check_size(value: Any) -> None:
 
 def _check_document(document: Any, source: Any) -> dict[str, Any]:
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{_brief(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
+        raise ConfigError(f"{shown(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
     if "swagger" in document:
         raise ConfigError(
             f"This is Swagger {document['swagger']}; OpenAPI 3 is needed. Convert it, e.g. swagger2openapi."
@@ -287,8 +286,3 @@ def _at(document: Any, pointer: str, ref: str) -> Any:
         else:
             raise ConfigError(f"Reference {ref!r} leads nowhere: {part!r} is missing. Mend the document.")
     return node
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
