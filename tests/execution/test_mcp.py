@@ -17,7 +17,7 @@ import pytest
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
-from toolkit.execution.mcp import _tool, open_session
+from toolkit.execution.mcp import McpSession, _tool, open_session
 from toolkit.execution.secrets import Secret
 from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall
@@ -130,7 +130,7 @@ def test_a_session_goes_on_once_the_server_answers_again() -> None:
 
 @pytest.mark.parametrize("given", [None, 0, float("inf")], ids=repr)
 def test_every_session_has_a_finite_limit(given: Any) -> None:
-    assert 0 < inspect.signature(open_session).parameters["timeout_s"].default < 120
+    assert 0 < inspect.signature(McpSession).parameters["timeout_s"].default < 120
     with pytest.raises(ConfigError, match="finite number of seconds"):
         Toolset.from_mcp(SERVER, timeout_s=given)
 
@@ -185,7 +185,7 @@ def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch)
         )
         assert (result.error, "s3cret" in repr(result) + str(result.traceback)) == (True, False)
         assert found["environment"](name="TOOLKIT_TEST_KEY") == ""
-        assert "s3cret" not in repr(found) + repr(found.connection.target)
+        assert "s3cret" not in repr(found) + repr(found.connection)
     code = "import os, sys; sys.exit('bad key ' + os.environ['API_KEY'])"
     with pytest.raises(UserError, match=r"bad key \[hidden\]"):
         Toolset.from_mcp([sys.executable, "-c", code], env={"API_KEY": secret}, timeout_s=10)

@@ -18,6 +18,7 @@ from toolkit.execution.state import State
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, validator_for
 from toolkit.tools.signatures import is_injected, resolved_hints
+from toolkit.tools.wiring import parameters_of
 
 _AS_IS = frozenset((str, int, bool, type(None)))
 _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
@@ -134,7 +135,7 @@ def make_ready(tool: Tool) -> ReadyTool:
     if function is None:
         raise ConfigError(f"Tool {tool.name!r} has no function, so it can be shown but not run. Give function=.")
     validator = validator_for(_model_part(tool))
-    parameters = _parameters(function)
+    parameters = parameters_of(function)
     hints = _hints(function)
     state_parameter = next((name for name, hint in hints.items() if is_injected(hint)), None)
     integers = tuple(name for name, hint in hints.items() if hint is int or int in typing.get_args(hint))
@@ -159,13 +160,6 @@ def _model_part(tool: Tool) -> dict[str, Any]:
     if not filled or "required" not in tool.parameters:
         return tool.parameters
     return {**tool.parameters, "required": [name for name in tool.required if name not in filled]}
-
-
-def _parameters(function: Any) -> dict[str, inspect.Parameter] | None:
-    try:
-        return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some builtins have none
-        return None
 
 
 def _accepted(parameters: dict[str, inspect.Parameter] | None, state_parameter: str | None) -> frozenset[str] | None:

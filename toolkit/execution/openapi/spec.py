@@ -200,26 +200,32 @@ def _check_neighbour(location: str, home: str, ref: str) -> None:
 def _parse(text: str, location: str) -> Any:
     """Parse JSON, else YAML, and check that it is of bearable size."""
     try:
-        value = json.loads(text)
+        found = _parse_json(text)
+        return _parse_yaml(text) if found is None else found
     except RecursionError:
         raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+    except ValueError as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        value = json.loads(text)
     except ValueError:
-        value = _parse_yaml(text, location)
+        return None
     _check_size(value)
     return value
 
 
-def _parse_yaml(text: str, location: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     yaml = load_extra("yaml", "openapi")
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))
-        _check_size(value)  # before it is copied: aliases can multiply without end
-        return _plain(value)
-    except (yaml.YAMLError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
-    except RecursionError:
-        raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+    _check_size(value)  # before it is copied: aliases can multiply without end
+    return _plain(value)
 
 
 def _yaml_loader(yaml: Any) -> Any:
