@@ -17,7 +17,7 @@ import pytest
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
-from toolkit.execution.mcp import McpSession, _tool, open_session
+from toolkit.execution.mcp import McpSession, _tool
 from toolkit.execution.secrets import Secret
 from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall

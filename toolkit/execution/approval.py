@@ -71,24 +71,24 @@ class Decision:
                 "reject", text=f"the answer was a {type(answer).__name__}, not True, False, a text or a Decision"
             )
         text = answer.strip()
-        word, _, rest = text.partition(":")
+        word, rest = text.partition(":")[0].casefold(), text.partition(":")[2].strip()
         if text.casefold() in ("y", "yes", "approve", "ok"):
             return cls("approve")
         if text.casefold().startswith("edit"):
-            return _edit(text[4:].lstrip(": "))
-        if word.casefold() == "respond":
-            return cls("respond", text=rest.strip())
-        return cls("reject", text=rest.strip() if word.casefold() in ("reject", "no", "n") else text)
+            return cls._edit(text[4:].lstrip(": "))
+        if word == "respond":
+            return cls("respond", text=rest)
+        return cls("reject", text=rest if word in ("reject", "no", "n") else text)
 
-
-def _edit(text: str) -> Decision:
-    try:
-        arguments = json.loads(text)
-    except ValueError as error:
-        return Decision("reject", text=f"the new arguments are no JSON ({error})")
-    if isinstance(arguments, dict):
-        return Decision("edit", arguments)
-    return Decision("reject", text="the new arguments are no JSON object")
+    @classmethod
+    def _edit(cls, text: str) -> Decision:
+        try:
+            arguments = json.loads(text)
+        except ValueError as error:
+            return cls("reject", text=f"the new arguments are no JSON ({error})")
+        if isinstance(arguments, dict):
+            return cls("edit", arguments)
+        return cls("reject", text="the new arguments are no JSON object")
 
 
 Answer = Decision | Mapping[str, Any] | str | bool | None

@@ -84,6 +84,11 @@ class OpenAPISpec:
             self._followed[key] = self._end_of(node, base)
         return self._followed[key]
 
+    def is_read_only(self, node: Any, base: str) -> bool:
+        """Tell whether a property is only ever sent by the server."""
+        found = (node, self.follow(node, base)[0])
+        return any(isinstance(item, Mapping) and item.get("readOnly") is True for item in found)
+
     def _end_of(self, node: Any, base: str) -> tuple[Any, str, str]:
         address, seen = "", set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
