@@ -95,7 +95,7 @@ Part = TextContent | ToolCall | ToolCallResult
 _SAID_ELSEWHERE = {"thinking", "reasoning", "tool_use", "tool_call", "function_call"}
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class ChatMessage:
     """Say one thing in a conversation; build it with `from_user`, `from_assistant` and the like.
 
@@ -111,12 +111,6 @@ class ChatMessage:
     parts: tuple[Part, ...] = ()
     name: str | None = None
     meta: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    def __init__(
-        self, role: ChatRole, parts: tuple[Part, ...] = (), name: str | None = None, meta: dict[str, Any] | None = None
-    ) -> None:
-        # at half the price of a frozen dataclass's own, and an agent's turn makes several
-        self.__dict__.update(role=role, parts=parts, name=name, meta={} if meta is None else meta)
 
     @classmethod
     def from_system(cls, text: str, meta: dict[str, Any] | None = None, name: str | None = None) -> ChatMessage:

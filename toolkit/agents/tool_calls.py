@@ -126,9 +126,10 @@ class CallRunner:
 
     def _direct(self, call: ToolCall) -> ToolAnswer:
         tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
+        if tool is None or self.run.offered is not self.stage.tools:  # else all that are registered are offered
+            refusal = self._refusal(call, tool)
+            if refusal is not None or tool is None:
+                return error_message(call, refusal or "")
         try:
             return self._result(call, tool, self._invoke(call, tool, None))
         except ToolError as error:
@@ -176,9 +177,10 @@ class CallRunner:
 
     async def _adirect(self, call: ToolCall) -> ToolAnswer:
         tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
+        if tool is None or self.run.offered is not self.stage.tools:  # else all that are registered are offered
+            refusal = self._refusal(call, tool)
+            if refusal is not None or tool is None:
+                return error_message(call, refusal or "")
         try:
             return self._result(call, tool, await self._ainvoke(call, tool, None))
         except ToolError as error:
@@ -223,8 +225,6 @@ class CallRunner:
             # a tool that is offered without being registered runs only where a wrapper supplies it
             known = [name for name in self.stage.tools if offered is None or name in offered]
             return say("unknown_tool", name=call.tool_name, known=known)
-        if offered is self.stage.tools:  # all of them
-            return None
         registered = self.stage.tools.get(call.tool_name) is tool
         if registered and offered is not None and call.tool_name not in offered and not self.run.hidden_allowed:
             return say("hidden_tool", name=call.tool_name, known=list(offered))

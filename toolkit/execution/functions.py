@@ -1,4 +1,4 @@
-"""Run the function of a tool, sync or async, within its time, and give every failure one kind of exception.
+"""Give every failure of a tool's function one kind of exception, and let a server's tool be a function.
 
 Not here: checking arguments (`toolkit.execution.ready`), how it is waited for (`toolkit.execution.modes`).
 """
@@ -10,20 +10,20 @@ from typing import Any
 
 from toolkit.errors import ToolError, ToolInvocationError, ToolTimeoutError
 from toolkit.execution.conversion import safe_str
-from toolkit.execution.modes import Mode
+from toolkit.execution.modes import BLOCKING, Ended, Mode
 from toolkit.execution.ready import ReadyTool
 from toolkit.execution.threads import OutOfTime
 
 
-async def run_function(ready: ReadyTool, keywords: dict[str, Any], timeout_s: float | None, mode: Mode) -> Any:
-    """Run a tool's function and return what it gave.
+def value_of(ready: ReadyTool, ended: Ended, timeout_s: float | None, mode: Mode = BLOCKING) -> Any:
+    """Return what a tool's function gave.
 
     Raises:
         ToolInvocationError: it raised anything, `sys.exit()` included; `__cause__` is what it raised.
         ToolTimeoutError: it did not finish in time.
         KeyboardInterrupt: passed on.
     """
-    value, error = await mode.attempt(ready.function, keywords, timeout_s)
+    value, error = ended
     if error is None:
         return value
     if isinstance(error, OutOfTime):

@@ -10,15 +10,15 @@ Not here: reading calls out of a reply (`toolkit.extraction`), deciding what hap
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
 from toolkit.execution.approval import Ask, leave
 from toolkit.execution.chunks import Callback, ResultChunk, tell
 from toolkit.execution.conversion import capped, to_text
-from toolkit.execution.functions import run_function
-from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once
+from toolkit.execution.functions import value_of
+from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
 from toolkit.execution.outputs import result_text, write_to_state
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
@@ -107,7 +107,15 @@ class ToolInvoker:
         Raises:
             ToolError: the call failed and `raise_on_failure` is set. Otherwise a failure is the result.
         """
-        return at_once(self._one(call, state, BLOCKING))
+        if self.ask is not None:
+            return at_once(self._one(call, state, BLOCKING))
+        try:  # nothing waits here, so an agent's turn need not pay for a coroutine
+            ready, arguments = self._checked(call)
+            keywords, timeout_s = self._keywords(ready, arguments, state)
+            value = value_of(ready, attempt_here(ready.function, keywords, timeout_s), timeout_s)
+            return self._finished(ready, call, value, state)
+        except ToolError as error:
+            return self._failed(call, error)
 
     async def ainvoke(self, call: ToolCall, *, state: State | None = None) -> ToolCallResult:
         """Run one call without blocking the event loop: coroutine tools on it, others on a thread.
@@ -118,23 +126,32 @@ class ToolInvoker:
         return await self._one(call, state, YIELDING)
 
     async def _one(self, call: ToolCall, state: State | None, mode: Mode) -> ToolCallResult:
-        if not self._warm:
-            self.warm_up()
         try:
-            ready = tool_of(self.ready, call)
-            arguments = ready.checked(call.arguments)
+            ready, arguments = self._checked(call)
             if self.ask is not None:
                 arguments, answer = await leave(self.ask, ready, call, arguments, mode)
                 if answer is not None:
                     return ToolCallResult(answer, call)
             value = await self._call(ready, arguments, state, mode)
-            if state is not None:
-                write_to_state(ready.tool, value, state)
-            return ToolCallResult(self._text(ready, value), call)
+            return self._finished(ready, call, value, state)
         except ToolError as error:
-            if self.raise_on_failure:
-                raise
-            return failed(call, error, self.max_result_chars)
+            return self._failed(call, error)
+
+    def _checked(self, call: ToolCall) -> tuple[ReadyTool, dict[str, Any]]:
+        if not self._warm:
+            self.warm_up()
+        ready = tool_of(self.ready, call)
+        return ready, ready.checked(call.arguments)
+
+    def _finished(self, ready: ReadyTool, call: ToolCall, value: Any, state: State | None) -> ToolCallResult:
+        if state is not None:
+            write_to_state(ready.tool, value, state)
+        return ToolCallResult(self._text(ready, value), call)
+
+    def _failed(self, call: ToolCall, error: ToolError) -> ToolCallResult:
+        if self.raise_on_failure:
+            raise error
+        return failed(call, error, self.max_result_chars)
 
     def run(
         self,
@@ -261,12 +278,18 @@ class ToolInvoker:
             other.enable_streaming_callback_passthrough = passthrough
         return other
 
-    def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Awaitable[Any]:
+    def _keywords(
+        self, ready: ReadyTool, arguments: dict[str, Any], state: State | None
+    ) -> tuple[dict[str, Any], float | None]:
+        """Return what the function is called with, and the seconds it may take."""
         keywords = arguments if ready.simple else ready.keywords(arguments, state)
         if self.enable_streaming_callback_passthrough:
             keywords = self._with_callback(ready, keywords)
-        timeout = self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
-        return run_function(ready, keywords, timeout, mode)
+        return keywords, self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
+
+    async def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Any:
+        keywords, timeout_s = self._keywords(ready, arguments, state)
+        return value_of(ready, await mode.attempt(ready.function, keywords, timeout_s), timeout_s, mode)
 
     def _with_callback(self, ready: ReadyTool, keywords: dict[str, Any]) -> dict[str, Any]:
         wanted = ready.accepted is not None and "streaming_callback" in ready.accepted

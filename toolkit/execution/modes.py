@@ -35,23 +35,28 @@ def at_once(body: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError(f"{body!r} awaits something that takes time.")
 
 
+def attempt_here(function: Function, keywords: Keywords, timeout_s: float | None = None) -> Ended:
+    """Run a function on this thread, or beside it where there is a time limit or a coroutine."""
+    try:
+        if timeout_s is None:
+            value = function(**keywords)
+        elif is_async(function):
+            return run_coroutine(function(**keywords), timeout_s), None
+        else:
+            value = within(functools.partial(function, **keywords), timeout_s)
+        if type(value) not in _AT_ONCE and inspect.isawaitable(value):
+            value = run_coroutine(_awaited(value), timeout_s)
+        return value, None
+    except BaseException as error:
+        return None, error
+
+
 class Blocking:
     """Wait on the caller's thread."""
 
     async def attempt(self, function: Function, keywords: Keywords, timeout_s: float | None = None) -> Ended:
-        """Run a function on this thread, or beside it where there is a time limit or a coroutine."""
-        try:
-            if timeout_s is None:
-                value = function(**keywords)
-            elif is_async(function):
-                return run_coroutine(function(**keywords), timeout_s), None
-            else:
-                value = within(functools.partial(function, **keywords), timeout_s)
-            if type(value) not in _AT_ONCE and inspect.isawaitable(value):
-                value = run_coroutine(_awaited(value), timeout_s)
-            return value, None
-        except BaseException as error:
-            return None, error
+        """Run a function as `attempt_here` does."""
+        return attempt_here(function, keywords, timeout_s)
 
     async def settle(self, value: Any) -> Any:
         """Return what an awaitable gives, or another value as it is."""
