@@ -6,14 +6,19 @@ Not here: reading calls out of a reply (`toolkit.extraction`), the agent loop (`
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-import toolkit
-
-__all__ = ["OpenAIFunctionCaller", "State", "ToolInvoker", "Toolset"]
+_HOME = {
+    "ToolInvoker": "toolkit.execution.invoker",
+    "OpenAIFunctionCaller": "toolkit.execution.function_caller",
+    "State": "toolkit.execution.state",
+    "Toolset": "toolkit.execution.toolset",
+}
+__all__ = sorted(_HOME)  # noqa: PLE0605 - the table above is the list
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(toolkit, name)
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'toolkit.execution' has no attribute {name!r}")
