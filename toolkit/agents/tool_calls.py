@@ -126,9 +126,10 @@ class CallRunner:
 
     def _direct(self, call: ToolCall) -> ToolAnswer:
         tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
+        if tool is None or self.run.offered is not self.stage.tools:  # else all that are registered are offered
+            refusal = self._refusal(call, tool)
+            if refusal is not None or tool is None:
+                return error_message(call, refusal or "")
         try:
             return self._result(call, tool, self._invoke(call, tool, None))
         except ToolError as error:
@@ -137,10 +138,12 @@ class CallRunner:
     def _invoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
         invoker = self.stage.invoker(tool)
         shared = self._shared(state) if invoker.shares_state else None
+        if call.tool_name != tool.name:
+            call = ToolCall(tool.name, call.arguments, call.id)
         try:
-            return invoker.invoke(_named(call, tool), state=shared), shared
+            return invoker.invoke(call, state=shared), shared
         except ToolArgumentsError:
-            return invoker.invoke(invoker.fitted(_named(call, tool)), state=shared), shared
+            return invoker.invoke(invoker.fitted(call), state=shared), shared
 
     def _wrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
@@ -174,9 +177,10 @@ class CallRunner:
 
     async def _adirect(self, call: ToolCall) -> ToolAnswer:
         tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
+        if tool is None or self.run.offered is not self.stage.tools:  # else all that are registered are offered
+            refusal = self._refusal(call, tool)
+            if refusal is not None or tool is None:
+                return error_message(call, refusal or "")
         try:
             return self._result(call, tool, await self._ainvoke(call, tool, None))
         except ToolError as error:
@@ -185,10 +189,12 @@ class CallRunner:
     async def _ainvoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
         invoker = self.stage.invoker(tool)
         shared = self._shared(state) if invoker.shares_state else None
+        if call.tool_name != tool.name:
+            call = ToolCall(tool.name, call.arguments, call.id)
         try:
-            return await invoker.ainvoke(_named(call, tool), state=shared), shared
+            return await invoker.ainvoke(call, state=shared), shared
         except ToolArgumentsError:
-            return await invoker.ainvoke(invoker.fitted(_named(call, tool)), state=shared), shared
+            return await invoker.ainvoke(invoker.fitted(call), state=shared), shared
 
     async def _awrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
@@ -219,8 +225,6 @@ class CallRunner:
             # a tool that is offered without being registered runs only where a wrapper supplies it
             known = [name for name in self.stage.tools if offered is None or name in offered]
             return say("unknown_tool", name=call.tool_name, known=known)
-        if offered is self.stage.tools:  # all of them
-            return None
         registered = self.stage.tools.get(call.tool_name) is tool
         if registered and offered is not None and call.tool_name not in offered and not self.run.hidden_allowed:
             return say("hidden_tool", name=call.tool_name, known=list(offered))
@@ -274,10 +278,6 @@ def cause_of(error: ToolError) -> BaseException:
     """
     cause = error.__cause__ if type(error) is ToolInvocationError else None
     return error if cause is None or isinstance(cause, StopIteration) else cause
-
-
-def _named(call: ToolCall, tool: Tool) -> ToolCall:
-    return call if call.tool_name == tool.name else ToolCall(tool.name, call.arguments, call.id)
 
 
 def _plain(call: ToolCall) -> ToolCall:
