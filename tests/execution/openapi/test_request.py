@@ -15,7 +15,7 @@ from werkzeug import Response
 from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.execution.openapi.http import Limits, exchange
 from toolkit.execution.openapi.operations import Operation, operations
-from toolkit.execution.openapi.request import Request, build_request, server_url
+from toolkit.execution.openapi.request import HttpRequest, build_request, server_url
 from toolkit.execution.openapi.spec import load_spec
 
 BASE = "https://api.example.com/v1"
@@ -30,7 +30,7 @@ def parameter(name: str, place: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": place, "schema": {}, **more}
 
 
-def built(path: str, arguments: dict[str, Any], *parameters: dict[str, Any], **more: Any) -> Request:
+def built(path: str, arguments: dict[str, Any], *parameters: dict[str, Any], **more: Any) -> HttpRequest:
     return build_request(operation(path, *parameters, **more), arguments, BASE)
 
 
@@ -335,4 +335,4 @@ def test_server_given_by_the_user() -> None:
 
 
 def test_request_repr_shows_no_query() -> None:
-    assert repr(built("/x", {"key": "s3cret"}, parameter("key", "query"))) == f"Request(GET {BASE}/x)"
+    assert repr(built("/x", {"key": "s3cret"}, parameter("key", "query"))) == f"HttpRequest(GET {BASE}/x)"

@@ -15,7 +15,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, UserError
 from toolkit.execution.openapi.encoding import cookie_pairs, header_value, query_pairs
-from toolkit.execution.openapi.request import Request
+from toolkit.execution.openapi.request import HttpRequest
 from toolkit.execution.secrets import Secret, as_secret
 
 _SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "http basic")
@@ -39,7 +39,7 @@ class Signature:
     def __repr__(self) -> str:
         return f"Signature({len(self.values)} credentials)"
 
-    def sign(self, request: Request) -> Request:
+    def sign(self, request: HttpRequest) -> HttpRequest:
         """Return the request with the credentials in place; they replace what an argument put there."""
         names = {name.lower() for name, _ in self.headers}
         headers = tuple(item for item in request.headers if item[0].lower() not in names)

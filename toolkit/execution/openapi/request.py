@@ -32,7 +32,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """Hold a request in parts; names and values are encoded already.
 
     Attributes:
@@ -66,7 +66,7 @@ class Request:
         return WireRequest(self.method, self.full_url, headers, self.content)
 
     def __repr__(self) -> str:
-        return f"Request({self.method} {place(self.url)})"
+        return f"HttpRequest({self.method} {place(self.url)})"
 
 
 def server_url(operation: Operation, location: str = "", server: str | None = None) -> str:
@@ -109,7 +109,7 @@ def _filled(server: Mapping[str, Any]) -> str:
     return _PLACEHOLDER.sub(fill, str(server.get("url", "/")))
 
 
-def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> Request:
+def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> HttpRequest:
     """Build the request of an operation.
 
     Arguments that the operation does not declare are left out. Null counts as not given, except in a body.
@@ -141,7 +141,7 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
         if item.place == "cookie"
         for pair in cookie_pairs(item.name, value, item.explode)
     ]
-    return Request(
+    return HttpRequest(
         operation.method,
         url,
         (*_fixed_query(operation), *query),

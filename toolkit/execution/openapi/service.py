@@ -21,7 +21,7 @@ from toolkit.execution.functions import RemoteCall
 from toolkit.execution.openapi.auth import Credentials, Signature, as_credentials, check_names, signature
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
-from toolkit.execution.openapi.request import Request, build_request, server_url
+from toolkit.execution.openapi.request import HttpRequest, build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
 from toolkit.execution.secrets import hide, hide_all
@@ -99,7 +99,7 @@ class OpenAPIService:
         names = [operation.name for operation in self.operations]
         raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}")
 
-    def request(self, name: str, arguments: Any) -> Request:
+    def request(self, name: str, arguments: Any) -> HttpRequest:
         """Return the request that a call would send, without credentials.
 
         Raises:
