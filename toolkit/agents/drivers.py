@@ -15,10 +15,12 @@ import asyncio
 import contextvars
 import queue
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from toolkit.agents.modes import ASYNC, SYNC, Mode, at_once
 from toolkit.asking import Request
 from toolkit.models.base import ChatModel, Chunk, Reply, last_reply
 
@@ -30,15 +32,22 @@ Send = Callable[[Any], None]
 class Performer(Protocol):
     """Do what a run asks for, one step at a time."""
 
-    def perform(self, step: Any) -> Any:
+    async def perform(self, step: Any, mode: Mode) -> Any:
         """Do a step and return what came of it."""
-
-    async def aperform(self, step: Any) -> Any:
-        """Do a step without blocking the event loop."""
 
 
 def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:
     """Run to the end on this thread and return what the run returns."""
+    return at_once(driven(steps, performer, SYNC))
+
+
+async def adrive(steps: Generator[Any, Any, T], performer: Performer) -> T:
+    """Run to the end on the running event loop and return what the run returns."""
+    return await driven(steps, performer, ASYNC)
+
+
+async def driven(steps: Generator[Any, Any, T], performer: Performer, mode: Mode) -> T:
+    """Run to the end and return what the run returns."""
     move: Callable[[Any], Any] = steps.send
     given: Any = None
     while True:
@@ -47,33 +56,9 @@ def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return] # what the generator returns
         try:
-            given, move = performer.perform(step), steps.send
+            given, move = await performer.perform(step, mode), steps.send
         except BaseException as error:  # the run must hear of it, whatever it is
-            given, move = without_stop(error), steps.throw
-
-
-async def adrive(steps: Generator[Any, Any, T], performer: Performer) -> T:
-    """Run to the end on the running event loop and return what the run returns."""
-    move: Callable[[Any], Any] = steps.send
-    given: Any = None
-    while True:
-        try:
-            step = move(given)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        try:
-            given, move = await performer.aperform(step), steps.send
-        except BaseException as error:
-            given, move = without_stop(error), steps.throw
-
-
-def without_stop(error: BaseException) -> BaseException:
-    """Return the error; in place of a StopIteration, which would end a run as if all were well, a RuntimeError."""
-    if not isinstance(error, StopIteration):
-        return error
-    told = RuntimeError(f"A hook, tool or model raised {error!r}. Give next() a default, or catch it there.")
-    told.__cause__ = error
-    return told
+            given, move = error, steps.throw
 
 
 class StreamEnd(BaseException):
@@ -173,38 +158,30 @@ class Worker:
     def __init__(self, token: Token | None = None) -> None:
         self.token = token
 
-    def perform(self, step: Ask | Act) -> Any:
+    async def perform(self, step: Ask | Act, mode: Mode) -> Any:
         """Do a step."""
-        return put(step, self.token) if isinstance(step, Ask) else step.run()
-
-    async def aperform(self, step: Ask | Act) -> Any:
-        """Do a step without blocking the event loop."""
-        return await aput(step, self.token) if isinstance(step, Ask) else await step.arun()
+        if isinstance(step, Ask):
+            return await put(step.request, step.model, self.token, mode)
+        return step.run() if mode is SYNC else await step.arun()
 
 
-def put(step: Ask, token: Token | None) -> Reply:
+async def put(request: Request, model: ChatModel, token: Token | None, mode: Mode) -> Reply:
     """Put a request to its model; with `token` the reply is streamed."""
     if token is None:
-        return step.request.send(step.model)
-
-    def chunks() -> Iterator[Chunk]:
-        pieces = step.request.stream(step.model)
-        try:
-            for chunk in pieces:
-                token(chunk)
-                yield chunk
-        finally:
-            pieces.close()  # type: ignore[attr-defined] # every back end's stream is a generator
-
-    return last_reply(chunks())
-
-
-async def aput(step: Ask, token: Token | None) -> Reply:
-    """Put a request to its model without blocking the event loop."""
-    if token is None:
-        return await step.request.asend(step.model)
+        return request.send(model) if mode is SYNC else await request.asend(model)
     reply = None
-    async for chunk in step.request.astream(step.model):
-        token(chunk)
-        reply = chunk.reply or reply
-    return reply or last_reply(iter(()))
+    async with aclosing(_pieces(request, model, mode)) as pieces:
+        async for chunk in pieces:
+            token(chunk)
+            reply = chunk.reply or reply
+    return reply or last_reply(iter(()))  # which says what is wrong
+
+
+async def _pieces(request: Request, model: ChatModel, mode: Mode) -> AsyncGenerator[Chunk, None]:
+    if mode is ASYNC:
+        async for chunk in request.astream(model):
+            yield chunk
+        return
+    with closing(request.stream(model)) as chunks:  # type: ignore[type-var] # every back end's stream is a generator
+        for chunk in chunks:
+            yield chunk

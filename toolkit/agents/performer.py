@@ -1,4 +1,4 @@
-"""Do what an agent's loop wants: call the model through its wrappers, run tools, run hooks; sync and async twins.
+"""Do what an agent's loop wants: call the model through its wrappers, run tools, run hooks.
 
 Here too a whole run is wrapped (`wrap_agent_call`) and carried out from input to trace.
 Not here: what is done when (`toolkit.agents.loop`), the drivers of any run (`toolkit.agents.drivers`).
@@ -7,14 +7,16 @@ Not here: what is done when (`toolkit.agents.loop`), the drivers of any run (`to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from toolkit.agents import drivers
-from toolkit.agents.drivers import Ask, Send, Token
-from toolkit.agents.layers import alayered, layered, no_stop
+from toolkit.agents.drivers import Send, Token
+from toolkit.agents.layers import layered
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
+from toolkit.agents.modes import ASYNC, SYNC, Mode, at_once, beside
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
@@ -28,6 +30,8 @@ from toolkit.models.base import Chunk
 from toolkit.traces import Event, Trace
 
 File = str | Path | None
+T = TypeVar("T")
+MOST_CALLS = 4  # of one turn at the same time
 
 
 class AgentPerformer:
@@ -35,46 +39,32 @@ class AgentPerformer:
 
     Args:
         run: the run.
+        mode: how to wait.
         token: gets each piece of a reply that holds words.
     """
 
-    def __init__(self, run: Run, token: Token | None = None) -> None:
+    def __init__(self, run: Run, mode: Mode, token: Token | None = None) -> None:
         self.run = run
+        self.mode = mode
         self.token = token
-        self.calls = CallRunner(run.setup.stage, run.chains.wrap_tool_call, run)
-        hooks = run.chains.wrap_model_call
-        self.model = layered(hooks, self._ask, self._checked, run.commands)
-        self.amodel = alayered(hooks, self._aask, self._checked, run.commands)
+        self.calls = CallRunner(run, mode)
+        self.model = layered(run.chains.wrap_model_call, self._ask, self._checked, mode, run.commands)
 
-    def perform(self, step: Step) -> Any:
+    async def perform(self, step: Step, mode: Mode) -> Any:
         """Do one step."""
         if type(step) is CallModel:
-            return self.model(step.request)
+            return await self.model(step.request)
         if type(step) is RunTools:
-            return self._tools(step.calls)
+            return await self._tools(step.calls)
         assert type(step) is RunHook
-        return step.hook.call(*step.subject, self.run.runtime)
+        given = (*step.subject, self.run.runtime)
+        if mode is SYNC:
+            return step.hook.call(*given)
+        return await (step.hook.call(*given) if step.hook.is_async else beside(step.hook.call, *given))
 
-    async def aperform(self, step: Step) -> Any:
-        """Do one step on the running event loop."""
-        if type(step) is CallModel:
-            return await self.amodel(step.request)
-        if type(step) is RunTools:
-            return await self._atools(step.calls)
-        assert type(step) is RunHook
-        if step.hook.is_async:
-            return await step.hook.call(*step.subject, self.run.runtime)
-        return await asyncio.to_thread(no_stop(step.hook.call), *step.subject, self.run.runtime)
-
-    def _ask(self, request: ModelRequest) -> ModelResponse:
+    async def _ask(self, request: ModelRequest) -> ModelResponse:
         sent = self.run.question(request)
-        if self.token is None:
-            return self.run.response(sent.send(request.model), sent, request)
-        return self.run.response(drivers.put(Ask(request.model, sent), self.token), sent, request)
-
-    async def _aask(self, request: ModelRequest) -> ModelResponse:
-        sent = self.run.question(request)
-        return self.run.response(await drivers.aput(Ask(request.model, sent), self.token), sent, request)
+        return self.run.response(await drivers.put(sent, request.model, self.token, self.mode), sent, request)
 
     def _checked(self, given: Any, hook: Hook) -> ModelResponse:
         """Return what a model wrapper gave as a response, and note its command behind those of the layers below.
@@ -95,55 +85,48 @@ class AgentPerformer:
             raise UpdateError(f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages.")
         return response
 
-    def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
-        if len(calls) == 1:
-            return [self.calls.call(calls[0])]
-        if not self.run.settings.concurrent:
-            return [self.calls.call(call) for call in calls]
-        jobs = [_caught(self.calls.call, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
-        found = list(in_order(jobs, self.calls.stage.most))
+    async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
+        if len(calls) == 1 or not self.run.settings.concurrent:
+            return [await self.calls.answer(call) for call in calls]
+        jobs = [self._outcome(call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
+        if self.mode is SYNC:
+            found = list(in_order([partial(at_once, job) for job in jobs], MOST_CALLS))
+        else:
+            found = await _gathered(jobs)
         for _, error in found:
             if error is not None:
                 raise error
         return [outcome for outcome, _ in found]
 
-    async def _atools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
-        if len(calls) == 1 or not self.run.settings.concurrent:
-            return [await self.calls.acall(call) for call in calls]
-        room = asyncio.Semaphore(self.calls.stage.most)
-
-        async def one(call: ToolCall, place: Place) -> ToolAnswer:
-            take(place)
-            try:
-                async with room:
-                    return await self.calls.acall(call)
-            finally:
-                place.passes()
-
-        found = await asyncio.gather(*map(one, calls, places(len(calls))), return_exceptions=True)
-        for outcome in found:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return [outcome for outcome in found if not isinstance(outcome, BaseException)]
-
-
-def _caught(
-    work: Callable[[ToolCall], ToolAnswer], call: ToolCall, place: Place
-) -> Callable[[], tuple[Any, BaseException | None]]:
-    def job() -> tuple[Any, BaseException | None]:
+    async def _outcome(self, call: ToolCall, place: Place) -> tuple[Any, BaseException | None]:
+        """Answer one of several calls, and never raise: the others are not to be left alone."""
         take(place)
         try:
-            return work(call), None
+            return await self.calls.answer(call), None
         except BaseException as error:  # crosses threads as a value
             return None, error
         finally:
             place.passes()
 
-    return job
+
+async def _gathered(jobs: list[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run jobs on the event loop, so many at once."""
+    room = asyncio.Semaphore(MOST_CALLS)
+
+    async def one(job: Coroutine[Any, Any, T]) -> T:
+        async with room:
+            return await job
+
+    return await asyncio.gather(*map(one, jobs))
 
 
 def execute(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None = None) -> Trace:
-    """Carry out a run on this thread.
+    """Carry out a run on this thread; see `aexecute`."""
+    return at_once(_executed(setup, state, context, file, send, SYNC))
+
+
+async def aexecute(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None = None) -> Trace:
+    """Carry out a run on the running event loop.
 
     Args:
         setup: the agent.
@@ -152,29 +135,24 @@ def execute(setup: Setup, state: Mapping[str, Any], context: Any, file: File, se
         file: where to write the trace as it goes.
         send: gets each event as it happens.
     """
-    chains, runtime = setup.plan.sync_chains, _runtime(setup, context, file, send)
-
-    def innermost(request: AgentRequest) -> Trace:
-        run = Run(setup, chains, runtime)
-        return drivers.drive(agent_steps(run, request.state), AgentPerformer(run, _token(run, send)))
-
-    try:
-        return layered(chains.wrap_agent_call, innermost, _trace)(AgentRequest(state=state, runtime=runtime))  # type: ignore[no-any-return]
-    finally:
-        runtime.trace.close()
+    return await _executed(setup, state, context, file, send, ASYNC)
 
 
-async def aexecute(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None = None) -> Trace:
-    """Carry out a run on the running event loop; see `execute`."""
-    chains, runtime = setup.plan.async_chains, _runtime(setup, context, file, send)
+async def _executed(
+    setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None, mode: Mode
+) -> Trace:
+    chains = setup.plan.sync_chains if mode is SYNC else setup.plan.async_chains
+    runtime = _runtime(setup, context, file, send)
 
     async def innermost(request: AgentRequest) -> Trace:
         run = Run(setup, chains, runtime)
-        return await drivers.adrive(agent_steps(run, request.state), AgentPerformer(run, _token(run, send)))
+        performer = AgentPerformer(run, mode, _token(run, send))
+        return await drivers.driven(agent_steps(run, request.state), performer, mode)
 
-    handler: Callable[[AgentRequest], Awaitable[Trace]] = alayered(chains.wrap_agent_call, innermost, _trace)
     try:
-        return await handler(AgentRequest(state=state, runtime=runtime))
+        handler = layered(chains.wrap_agent_call, innermost, _trace, mode)
+        trace: Trace = await handler(AgentRequest(state=state, runtime=runtime))
+        return trace
     finally:
         runtime.trace.close()
 

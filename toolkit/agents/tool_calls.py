@@ -1,4 +1,4 @@
-"""Run the calls of a turn through the tool wrappers: sync and async, one result for each call.
+"""Run the calls of a turn through the tool wrappers: one result for each call.
 
 A tool's exception travels outwards through the wrappers, so that they can catch it. What no wrapper caught becomes
 an error result, unless the agent's policy says raise; an exception of a wrapper's own ends the run.
@@ -8,11 +8,12 @@ Not here: checking arguments, timeouts, text of results (`toolkit.execution`).
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolkit.agents.layers import alayered, layered
+from toolkit.agents.layers import layered
+from toolkit.agents.modes import SYNC, Mode
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
 from toolkit.agents.state import StateField
@@ -22,6 +23,9 @@ from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.tools import Tool
+
+if TYPE_CHECKING:
+    from toolkit.agents.run import Run
 
 
 class OneTool(ToolInvoker):
@@ -88,14 +92,12 @@ class ToolStage:
         fields: the state's fields, for tools that read or write it.
         raises: whether a tool's exception ends the run.
         timeout_s: seconds for tools without a limit of their own.
-        most: how many calls of a turn run at once.
     """
 
     tools: dict[str, Tool]
     fields: dict[str, StateField]
     raises: bool = False
     timeout_s: float | None = None
-    most: int = 4
     _ready: dict[int, OneTool] = field(default_factory=dict)
 
     def invoker(self, tool: Tool) -> OneTool:
@@ -108,111 +110,75 @@ class ToolStage:
 
 
 class CallRunner:
-    """Run one turn's calls; knows which tools were offered and what wraps the calls."""
+    """Run the calls of one run, each through the wrappers."""
 
-    def __init__(self, stage: ToolStage, hooks: tuple[Hook, ...], run: Any) -> None:
-        self.stage = stage
-        self.hooks = hooks
+    def __init__(self, run: Run, mode: Mode) -> None:
         self.run = run
+        self.stage = run.setup.stage
+        self.hooks = run.chains.wrap_tool_call
+        self.mode = mode
 
-    # ------------------------------------------------------------------ sync
-    def call(self, call: ToolCall) -> ToolAnswer:
+    async def answer(self, call: ToolCall) -> ToolAnswer:
         """Run one call and return its result message, or the Command that holds it."""
         number = self.run.tool_started(call)
         start = time.perf_counter()
-        outcome = self._direct(call) if not self.hooks else self._wrapped(call)
+        outcome = await (self._wrapped(call) if self.hooks else self._direct(call))
         self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
         return outcome
 
-    def _direct(self, call: ToolCall) -> ToolAnswer:
-        tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
+    async def _direct(self, call: ToolCall) -> ToolAnswer:
         try:
-            return self._result(call, tool, self._invoke(call, tool, None))
+            return await self._answer(call, call, self.stage.tools.get(call.tool_name), None)
         except ToolError as error:
-            return self._failed(call, error)
+            if self.stage.raises and not isinstance(error, ToolArgumentsError):
+                raise cause_of(error) from error
+            return error_message(call, str(error))
 
-    def _invoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
-        invoker = self.stage.invoker(tool)
-        shared = self._shared(state) if invoker.shares_state else None
-        try:
-            return invoker.invoke(_named(call, tool), state=shared), shared
-        except ToolArgumentsError:
-            return invoker.invoke(invoker.fitted(_named(call, tool)), state=shared), shared
-
-    def _wrapped(self, call: ToolCall) -> ToolAnswer:
-        failures: list[BaseException] = []
-
-        def base(request: ToolCallRequest) -> ToolAnswer:
-            refusal = self._refusal(request.tool_call, request.tool)
-            if refusal is not None or request.tool is None:
-                return error_message(request.tool_call, refusal or "")
-            try:
-                return self._result(call, request.tool, self._invoke(request.tool_call, request.tool, request.state))
-            except ToolArgumentsError as error:
-                return error_message(call, str(error))
-            except ToolError as error:
-                failures.append(cause_of(error))
-            raise failures[-1]
-
-        handler: Callable[[ToolCallRequest], ToolAnswer] = layered(self.hooks, base, _check_of(call))
-        try:
-            return handler(self.run.tool_request(call))
-        except Exception as error:
-            return self._uncaught(call, error, failures)
-
-    # ------------------------------------------------------------------ async
-    async def acall(self, call: ToolCall) -> ToolAnswer:
-        """Run one call without blocking the event loop."""
-        number = self.run.tool_started(call)
-        start = time.perf_counter()
-        outcome = await (self._adirect(call) if not self.hooks else self._awrapped(call))
-        self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
-        return outcome
-
-    async def _adirect(self, call: ToolCall) -> ToolAnswer:
-        tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
-        try:
-            return self._result(call, tool, await self._ainvoke(call, tool, None))
-        except ToolError as error:
-            return self._failed(call, error)
-
-    async def _ainvoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
-        invoker = self.stage.invoker(tool)
-        shared = self._shared(state) if invoker.shares_state else None
-        try:
-            return await invoker.ainvoke(_named(call, tool), state=shared), shared
-        except ToolArgumentsError:
-            return await invoker.ainvoke(invoker.fitted(_named(call, tool)), state=shared), shared
-
-    async def _awrapped(self, call: ToolCall) -> ToolAnswer:
+    async def _wrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
 
         async def base(request: ToolCallRequest) -> ToolAnswer:
-            refusal = self._refusal(request.tool_call, request.tool)
-            if refusal is not None or request.tool is None:
-                return error_message(request.tool_call, refusal or "")
             try:
-                given = await self._ainvoke(request.tool_call, request.tool, request.state)
-                return self._result(call, request.tool, given)
+                return await self._answer(call, request.tool_call, request.tool, request.state)
             except ToolArgumentsError as error:
                 return error_message(call, str(error))
             except ToolError as error:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]] = alayered(self.hooks, base, _check_of(call))
+        handler = layered(self.hooks, base, _check_of(call), self.mode)
         try:
-            return await handler(self.run.tool_request(call))
+            answer: ToolAnswer = await handler(self.run.tool_request(call))
         except Exception as error:
             return self._uncaught(call, error, failures)
+        return answer
 
-    # ------------------------------------------------------------------ both
+    async def _answer(self, call: ToolCall, asked: ToolCall, tool: Tool | None, state: Any) -> ToolAnswer:
+        """Run a call, once more with arguments made to fit where they do not.
+
+        Args:
+            call: the model's call, which is answered.
+            asked: the call as the wrappers pass it on.
+            tool: the tool that they pass on.
+            state: the state that they pass on; None for the run's own.
+
+        Raises:
+            ToolError: the tool failed, or the arguments cannot be made to fit.
+        """
+        refusal = self._refusal(asked, tool)
+        if refusal is not None or tool is None:
+            return error_message(asked, refusal or "")
+        invoker, named = self.stage.invoker(tool), _named(asked, tool)
+        shared = self._shared(state) if invoker.shares_state else None
+        try:
+            result = await self._invoke(invoker, named, shared)
+        except ToolArgumentsError:
+            result = await self._invoke(invoker, invoker.fitted(named), shared)
+        return self._result(call, tool, result, shared)
+
+    async def _invoke(self, invoker: OneTool, call: ToolCall, state: State | None) -> ToolCallResult:
+        return invoker.invoke(call, state=state) if self.mode is SYNC else await invoker.ainvoke(call, state=state)
+
     def _refusal(self, call: ToolCall, tool: Tool | None) -> str | None:
         offered = self.run.offered
         if tool is None:
@@ -230,8 +196,7 @@ class CallRunner:
         data = dict(state if state is not None else self.run.state.view())
         return _Writes(self.stage.fields, {k: v for k, v in data.items() if k == "messages" or k in self.stage.fields})
 
-    def _result(self, call: ToolCall, tool: Tool, given: tuple[ToolCallResult, _Writes | None]) -> ToolAnswer:
-        result, shared = given
+    def _result(self, call: ToolCall, tool: Tool, result: ToolCallResult, shared: _Writes | None) -> ToolAnswer:
         if isinstance(result.result, Command):
             found = _answers(result.result, call)
             if found != 1:
@@ -247,11 +212,6 @@ class CallRunner:
         if shared is not None and shared.written:
             return Command({**shared.written, "messages": [message]})
         return message
-
-    def _failed(self, call: ToolCall, error: ToolError) -> ToolAnswer:
-        if self.stage.raises and not isinstance(error, ToolArgumentsError):
-            raise cause_of(error) from error
-        return error_message(call, str(error))
 
     def _uncaught(self, call: ToolCall, error: Exception, failures: list[BaseException]) -> ToolAnswer:
         """Turn the tool's own exception into a result; let a wrapper's go on (Source: langchain#33153)."""
