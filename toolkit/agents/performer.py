@@ -52,15 +52,14 @@ class AgentPerformer:
 
     async def perform(self, step: Step, mode: Mode) -> Any:
         """Do one step."""
+        if type(step) is RunHook:
+            if mode is SYNC:
+                return step.hook.call(*step.given)
+            return await (step.hook.call(*step.given) if step.hook.is_async else beside(step.hook.call, *step.given))
         if type(step) is CallModel:
             return await self.model(step.request)
-        if type(step) is RunTools:
-            return await self._tools(step.calls)
-        assert type(step) is RunHook
-        given = (*step.subject, self.run.runtime)
-        if mode is SYNC:
-            return step.hook.call(*given)
-        return await (step.hook.call(*given) if step.hook.is_async else beside(step.hook.call, *given))
+        assert type(step) is RunTools
+        return await self._tools(step.calls)
 
     async def _ask(self, request: ModelRequest) -> ModelResponse:
         sent = self.run.question(request)
@@ -81,8 +80,11 @@ class AgentPerformer:
             response = ModelResponse([response])
         if not isinstance(response, ModelResponse):
             raise UpdateError(f"{hook.label} returned {given!r}. Return a ModelResponse or an assistant ChatMessage.")
-        if not all(isinstance(message, ChatMessage) for message in response.result):
-            raise UpdateError(f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages.")
+        for message in response.result:
+            if not isinstance(message, ChatMessage):
+                raise UpdateError(
+                    f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages."
+                )
         return response
 
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:

@@ -139,9 +139,10 @@ class RunState:
 
     def view(self) -> dict[str, Any]:
         """Return a copy for hooks; editing it changes nothing here."""
-        seen: dict[str, Any] = {}
+        seen = self.values.copy()
         for key, value in self.values.items():
-            seen[key] = copy.copy(value) if isinstance(value, (list, dict, set)) else value
+            if isinstance(value, (list, dict, set)):
+                seen[key] = copy.copy(value)
         seen["messages"] = self.copies.of(self.messages)
         return seen
 

@@ -170,14 +170,13 @@ class CallRunner:
             return error_message(asked, refusal or "")
         invoker, named = self.stage.invoker(tool), _named(asked, tool)
         shared = self._shared(state) if invoker.shares_state else None
+        sync = self.mode is SYNC
         try:
-            result = await self._invoke(invoker, named, shared)
+            result = invoker.invoke(named, state=shared) if sync else await invoker.ainvoke(named, state=shared)
         except ToolArgumentsError:
-            result = await self._invoke(invoker, invoker.fitted(named), shared)
+            named = invoker.fitted(named)
+            result = invoker.invoke(named, state=shared) if sync else await invoker.ainvoke(named, state=shared)
         return self._result(call, tool, result, shared)
-
-    async def _invoke(self, invoker: OneTool, call: ToolCall, state: State | None) -> ToolCallResult:
-        return invoker.invoke(call, state=state) if self.mode is SYNC else await invoker.ainvoke(call, state=state)
 
     def _refusal(self, call: ToolCall, tool: Tool | None) -> str | None:
         offered = self.run.offered
@@ -188,7 +187,12 @@ class CallRunner:
         if offered is self.stage.tools:  # all of them
             return None
         registered = self.stage.tools.get(call.tool_name) is tool
-        if registered and offered is not None and call.tool_name not in offered and not self.run.hidden_allowed:
+        if (
+            registered
+            and offered is not None
+            and call.tool_name not in offered
+            and self.run.settings.hidden_tools == "refuse"
+        ):
             return say("hidden_tool", name=call.tool_name, known=list(offered))
         return None
 
