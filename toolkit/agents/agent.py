@@ -8,11 +8,14 @@ Not here: the order of steps (`toolkit.agents.loop`), middleware (`toolkit.agent
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolkit.agents import performer
+from toolkit.agents import drivers
 from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.modes import ASYNC, SYNC, at_once
+from toolkit.agents.performer import executed, streamed
 from toolkit.agents.plan import Plan
 from toolkit.agents.requests import system_of
 from toolkit.agents.run import Setup
@@ -134,13 +137,13 @@ class Agent:
             UpdateError: a hook, wrapper or tool returned something unusable.
             ModelError: the server failed. Every error has `.trace`.
         """
-        return performer.execute(self.setup, _input(question, state), context, trace_file)
+        return at_once(executed(self.setup, _input(question, state), context, trace_file, None, SYNC))
 
     async def arun(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
     ) -> Trace:
         """Run to an answer without blocking the event loop; see `run`."""
-        return await performer.aexecute(self.setup, _input(question, state), context, trace_file)
+        return await executed(self.setup, _input(question, state), context, trace_file, None, ASYNC)
 
     def stream(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
@@ -149,13 +152,13 @@ class Agent:
 
         Model calls that middleware makes have their own `source`. The last event, of kind `end`, holds the trace.
         """
-        return performer.stream(self.setup, _input(question, state), context, trace_file)
+        return drivers.stream(partial(streamed, self.setup, _input(question, state), context, trace_file))
 
     def astream(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
     ) -> AsyncIterator[Event]:
         """Yield the events of a run as they happen; see `stream`. Closing the iterator cancels the run."""
-        return performer.astream(self.setup, _input(question, state), context, trace_file)
+        return drivers.astream(partial(streamed, self.setup, _input(question, state), context, trace_file))
 
     def __repr__(self) -> str:
         tools = ", ".join(tool.name for tool in self.tools)

@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -27,6 +27,7 @@ from toolkit.models.base import ChatModel, Chunk, Reply, last_reply
 T = TypeVar("T")
 Token = Callable[[Chunk], None]
 Send = Callable[[Any], None]
+Work = Callable[[Send, Mode], Coroutine[Any, Any, Any]]
 
 
 class Performer(Protocol):
@@ -65,7 +66,7 @@ class StreamEnd(BaseException):
     """Stop a run whose stream nobody listens to any more; what it sends next ends it."""
 
 
-def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
+def stream(work: Work) -> Iterator[Any]:
     """Yield what `work` sends, then what it returns; it goes on a thread of its own. Closing the iterator stops it."""
     sent: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
     closed = threading.Event()
@@ -81,7 +82,7 @@ def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
 
     def run() -> None:
         try:
-            sent.put((True, work(send)))
+            sent.put((True, at_once(work(send, SYNC))))
         except BaseException as error:  # crosses threads as a value
             sent.put((True, _Failure(error)))
 
@@ -99,7 +100,7 @@ def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
         closed.set()
 
 
-async def astream(work: Callable[[Send], Awaitable[Any]]) -> AsyncIterator[Any]:
+async def astream(work: Work) -> AsyncIterator[Any]:
     """Yield what `work` sends, then what it returns. Closing the iterator cancels it."""
     sent: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -109,7 +110,7 @@ async def astream(work: Callable[[Send], Awaitable[Any]]) -> AsyncIterator[Any]:
 
     async def run() -> None:
         try:
-            last: Any = await work(send)
+            last: Any = await work(send, ASYNC)
         except BaseException as error:  # a CancelledError of the run's own is told too, or the reader waits for ever
             last = _Failure(error)
         loop.call_soon_threadsafe(sent.put_nowait, (True, last))  # behind all that was sent

@@ -7,7 +7,7 @@ Not here: what is done when (`toolkit.agents.loop`), the drivers of any run (`to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from toolkit.agents import drivers
 from toolkit.agents.drivers import Send, Token
 from toolkit.agents.layers import layered
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
-from toolkit.agents.modes import ASYNC, SYNC, Mode, at_once, beside
+from toolkit.agents.modes import SYNC, Mode, at_once, beside
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
@@ -122,13 +122,10 @@ async def _gathered(jobs: list[Coroutine[Any, Any, T]]) -> list[T]:
     return await asyncio.gather(*map(one, jobs))
 
 
-def execute(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None = None) -> Trace:
-    """Carry out a run on this thread; see `aexecute`."""
-    return at_once(_executed(setup, state, context, file, send, SYNC))
-
-
-async def aexecute(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None = None) -> Trace:
-    """Carry out a run on the running event loop.
+async def executed(
+    setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None, mode: Mode
+) -> Trace:
+    """Carry out a run.
 
     Args:
         setup: the agent.
@@ -136,13 +133,8 @@ async def aexecute(setup: Setup, state: Mapping[str, Any], context: Any, file: F
         context: what hooks find as `runtime.context`.
         file: where to write the trace as it goes.
         send: gets each event as it happens.
+        mode: how to wait.
     """
-    return await _executed(setup, state, context, file, send, ASYNC)
-
-
-async def _executed(
-    setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None, mode: Mode
-) -> Trace:
     chains = setup.plan.sync_chains if mode is SYNC else setup.plan.async_chains
     runtime = _runtime(setup, context, file, send)
 
@@ -159,18 +151,11 @@ async def _executed(
         runtime.trace.close()
 
 
-def stream(setup: Setup, state: Mapping[str, Any], context: Any, file: File) -> Iterator[Event]:
-    """Yield the events of a sync run, and at the end one of kind `end` with the trace."""
-    return drivers.stream(lambda send: _end(execute(setup, state, context, file, send)))
-
-
-def astream(setup: Setup, state: Mapping[str, Any], context: Any, file: File) -> AsyncIterator[Event]:
-    """Yield the events of an async run, and at the end one of kind `end` with the trace."""
-
-    async def work(send: Send) -> Event:
-        return _end(await aexecute(setup, state, context, file, send))
-
-    return drivers.astream(work)
+async def streamed(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send, mode: Mode) -> Event:
+    """Carry out a run and return an event of kind `end` with its trace; see `executed`."""
+    trace = await executed(setup, state, context, file, send, mode)
+    trace.listener = None
+    return Event("end", trace.seconds, "agent", {"trace": trace})
 
 
 def _runtime(setup: Setup, context: Any, file: File, send: Send | None) -> Runtime:
@@ -189,11 +174,6 @@ def _token(run: Run, send: Send | None) -> Token | None:
             send(Event("token", run.runtime.seconds, "agent", {"text": chunk.text, "thinking": chunk.thinking}))
 
     return token
-
-
-def _end(trace: Trace) -> Event:
-    trace.listener = None
-    return Event("end", trace.seconds, "agent", {"trace": trace})
 
 
 def _trace(given: Any, hook: Hook) -> Trace:

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal
 
-from toolkit.agents import drivers
-from toolkit.agents.airgap.names import writable
+from toolkit.agents import drivers, modes
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Rounds, Steps
 from toolkit.agents.airgap.stream import VisibleText
-from toolkit.agents.drivers import Ask, Send, Worker
+from toolkit.agents.drivers import Ask, Send, Work, Worker
 from toolkit.agents.originals.airgap import OriginalAirgapChat
 from toolkit.asking import stream_reader
 from toolkit.errors import ConfigError, check_word
-from toolkit.execution.invoker import ToolInvoker
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options
 from toolkit.models.registry import as_model
@@ -113,7 +111,7 @@ class AirgapChat:
         self._keep(kwargs)
         bound = copy.copy(self)
         bound.tools = as_tools(tools)
-        bound._rounds = with_tools(self._rounds, bound.tools)
+        bound._rounds = self._rounds.with_tools(bound.tools)
         return bound
 
     def bind(self, **kwargs: Any) -> AirgapChat:
@@ -147,23 +145,33 @@ class AirgapChat:
 
         Text that may become a call is held back until it is clear what it is. Closing the iterator stops the run.
         """
-        trace = Trace("AirgapChat")
-        steps = self.steps(messages, stop, trace=trace, **kwargs)
-        return drivers.stream(
-            lambda send: AirgapChunk(reply=drivers.drive(steps, streaming(self._rounds, trace, send)))
-        )
+        return drivers.stream(self._streamed(messages, stop, kwargs))
 
     def astream(
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
     ) -> AsyncIterator[AirgapChunk]:
         """Yield what `stream` yields, without blocking the event loop."""
+        return drivers.astream(self._streamed(messages, stop, kwargs))
+
+    def _streamed(self, messages: Any, stop: Any, kwargs: Mapping[str, Any]) -> Work:
+        """Return a run that sends the words for the user, and each result, as chunks."""
         trace = Trace("AirgapChat")
         steps = self.steps(messages, stop, trace=trace, **kwargs)
+        shown = VisibleText(lambda: stream_reader(self.recipe, self._rounds.tools))
 
-        async def work(send: Send) -> AirgapChunk:
-            return AirgapChunk(reply=await drivers.adrive(steps, streaming(self._rounds, trace, send)))
+        async def work(send: Send, mode: modes.Mode) -> AirgapChunk:
+            def token(chunk: Chunk) -> None:
+                if text := shown.take(chunk):
+                    send(AirgapChunk(text))
 
-        return drivers.astream(work)
+            def listen(event: Event) -> None:
+                if event.kind == "tool_result":
+                    send(AirgapChunk(result=event.data["result"]))
+
+            trace.listener = listen
+            return AirgapChunk(reply=await drivers.driven(steps, Worker(token), mode))
+
+        return work
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""
@@ -196,35 +204,6 @@ class AirgapChat:
     def __repr__(self) -> str:
         names = ", ".join(tool.name for tool in self.tools) or "no tools"
         return f"AirgapChat({self.model.name!r}, {names})"
-
-
-def with_tools(rounds: Rounds, tools: Iterable[Tool]) -> Rounds:
-    """Return the rounds with these tools and no others."""
-    shown, registered = writable(tuple(tools))
-    # JSON text keeps a result's type until its block is written; the block is what cuts long ones
-    most = max(20_000, 4 * rounds.max_result_chars)
-    invoker = (
-        ToolInvoker(shown, raise_on_failure=False, convert_result_to_json_string=True, max_result_chars=most)
-        if shown
-        else None
-    )
-    return replace(rounds, tools=shown, registered=registered, invoker=invoker)
-
-
-def streaming(rounds: Rounds, trace: Trace, send: Send) -> Worker:
-    """Return what performs a run and sends the words for the user, and each result, as chunks."""
-    shown = VisibleText(lambda: stream_reader(rounds.recipe, rounds.tools))
-
-    def token(chunk: Chunk) -> None:
-        if text := shown.take(chunk):
-            send(AirgapChunk(text))
-
-    def listen(event: Event) -> None:
-        if event.kind == "tool_result":
-            send(AirgapChunk(result=event.data["result"]))
-
-    trace.listener = listen
-    return Worker(token)
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.agents.airgap import blocks
+from toolkit.agents.airgap.names import writable
 from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.drivers import Act, Ask
 from toolkit.asking import check_reply, read, request
@@ -54,6 +55,14 @@ class Rounds:
     max_rounds: int = 5
     max_result_chars: int = 4000
     ignore_fenced: bool = False
+
+    def with_tools(self, tools: Sequence[Tool]) -> Rounds:
+        """Return the rounds with these tools and no others."""
+        shown, registered = writable(tools)
+        # JSON text keeps a result's type until its block is written; the block is what cuts long ones
+        most = max(20_000, 4 * self.max_result_chars)
+        invoker = ToolInvoker(shown, False, True, max_result_chars=most) if shown else None
+        return replace(self, tools=shown, registered=registered, invoker=invoker)
 
     def steps(self, history: Sequence[ChatMessage], trace: Trace, options: Mapping[str, Any] | None = None) -> Steps:
         """Yield what is to be asked and run, receive the answers, and return the reply.
