@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeVar
 from toolkit.agents.modes import ASYNC, SYNC, Mode, at_once
 from toolkit.asking import Request
 from toolkit.models.base import ChatModel, Chunk, Reply, last_reply
+from toolkit.traces import Trace
 
 T = TypeVar("T")
 Token = Callable[[Chunk], None]
@@ -143,10 +144,20 @@ class Ask:
 
 @dataclass(slots=True)
 class Act:
-    """Want something done; the answer is what it returns."""
+    """Want something done; the answer is what the body returns."""
 
-    run: Callable[[], Any]
-    arun: Callable[[], Awaitable[Any]]
+    body: Callable[[Mode], Awaitable[Any]]
+
+
+def asked(
+    trace: Trace, model: ChatModel, request: Request, source: str = "agent", **noted: Any
+) -> Generator[Ask, Reply, Reply]:
+    """Put one request, note it and its reply in the trace, and return the reply."""
+    number = len(trace.events)
+    trace.record("model_call", source, model=model.name, messages=request.messages, number=number, **noted)
+    reply = yield Ask(model, request)
+    trace.record("model_reply", source, reply=reply, number=number)
+    return reply
 
 
 class Worker:
@@ -163,7 +174,7 @@ class Worker:
         """Do a step."""
         if isinstance(step, Ask):
             return await put(step.request, step.model, self.token, mode)
-        return step.run() if mode is SYNC else await step.arun()
+        return await step.body(mode)
 
 
 async def put(request: Request, model: ChatModel, token: Token | None, mode: Mode) -> Reply:

@@ -170,12 +170,10 @@ class CallRunner:
             return error_message(asked, refusal or "")
         invoker, named = self.stage.invoker(tool), _named(asked, tool)
         shared = self._shared(state) if invoker.shares_state else None
-        sync = self.mode is SYNC
         try:
-            result = invoker.invoke(named, state=shared) if sync else await invoker.ainvoke(named, state=shared)
+            result = await invoked(invoker, named, self.mode, shared)
         except ToolArgumentsError:
-            named = invoker.fitted(named)
-            result = invoker.invoke(named, state=shared) if sync else await invoker.ainvoke(named, state=shared)
+            result = await invoked(invoker, invoker.fitted(named), self.mode, shared)
         return self._result(call, tool, result, shared)
 
     def _refusal(self, call: ToolCall, tool: Tool | None) -> str | None:
@@ -224,6 +222,11 @@ class CallRunner:
         kind = type(error).__name__
         text = str(error) if isinstance(error, ToolError) else f"Tool {call.tool_name!r} failed: {kind}: {error}"
         return error_message(call, text)
+
+
+async def invoked(invoker: ToolInvoker, call: ToolCall, mode: Mode, state: State | None = None) -> ToolCallResult:
+    """Return the result of one call; see `ToolInvoker.invoke`."""
+    return invoker.invoke(call, state=state) if mode is SYNC else await invoker.ainvoke(call, state=state)
 
 
 def error_message(call: ToolCall, text: str) -> ChatMessage:

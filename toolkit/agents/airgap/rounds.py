@@ -19,6 +19,7 @@ from toolkit.agents.airgap import blocks
 from toolkit.agents.airgap.names import writable
 from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.drivers import Act, Ask
+from toolkit.agents.tool_calls import invoked
 from toolkit.asking import check_reply, read, request
 from toolkit.errors import did_you_mean
 from toolkit.execution.invoker import ToolInvoker
@@ -98,7 +99,7 @@ class Rounds:
             result = run.unknown(call)
         else:
             invoker, bare = self.invoker, call.call
-            result = yield Act(lambda: invoker.invoke(bare), lambda: invoker.ainvoke(bare))
+            result = yield Act(lambda mode: invoked(invoker, bare, mode))
         run.keep(call, result, number, time.perf_counter() - start)
 
 
