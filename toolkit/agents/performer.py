@@ -59,7 +59,8 @@ class AgentPerformer:
         if type(step) is CallModel:
             return await self.model(step.request)
         assert type(step) is RunTools
-        return await self._tools(step.calls)
+        calls = step.calls
+        return [await self.calls.answer(calls[0])] if len(calls) == 1 else await self._tools(calls)
 
     async def _ask(self, request: ModelRequest) -> ModelResponse:
         sent = self.run.question(request)
@@ -88,7 +89,7 @@ class AgentPerformer:
         return response
 
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
-        if len(calls) == 1 or not self.run.settings.concurrent:
+        if not self.run.settings.concurrent:
             return [await self.calls.answer(call) for call in calls]
         jobs = [self._outcome(call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
         if self.mode is SYNC:

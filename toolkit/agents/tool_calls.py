@@ -122,17 +122,17 @@ class CallRunner:
         """Run one call and return its result message, or the Command that holds it."""
         number = self.run.tool_started(call)
         start = time.perf_counter()
-        outcome = await (self._wrapped(call) if self.hooks else self._direct(call))
+        if self.hooks:
+            outcome = await self._wrapped(call)
+        else:
+            try:
+                outcome = await self._answer(call, call, self.stage.tools.get(call.tool_name), None)
+            except ToolError as error:
+                if self.stage.raises and not isinstance(error, ToolArgumentsError):
+                    raise cause_of(error) from error
+                outcome = error_message(call, str(error))
         self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
         return outcome
-
-    async def _direct(self, call: ToolCall) -> ToolAnswer:
-        try:
-            return await self._answer(call, call, self.stage.tools.get(call.tool_name), None)
-        except ToolError as error:
-            if self.stage.raises and not isinstance(error, ToolArgumentsError):
-                raise cause_of(error) from error
-            return error_message(call, str(error))
 
     async def _wrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
