@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
 from toolkit.agents import drivers, modes
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Rounds, Steps
-from toolkit.agents.airgap.stream import VisibleText
 from toolkit.agents.drivers import Ask, Send, Work, Worker
 from toolkit.agents.originals.airgap import OriginalAirgapChat
 from toolkit.asking import stream_reader
 from toolkit.errors import ConfigError, check_word
+from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options
 from toolkit.models.registry import as_model
@@ -208,3 +208,35 @@ class AirgapChat:
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}
+
+
+class VisibleText:
+    """Pass on the words of a run, reply after reply, as they come; see `take`.
+
+    Args:
+        reader: makes what reads one reply while it is written.
+    """
+
+    def __init__(self, reader: Callable[[], StreamExtractor]) -> None:
+        self._reader = reader
+        self._stream = reader()
+        self._last = "\n"  # what was shown last; words of the next reply start on a line of their own
+        self._starts = True
+
+    def take(self, chunk: Chunk) -> str:
+        """Take a chunk and return what may be shown now; the last chunk of a reply gives the rest of it."""
+        words = _words(self._stream.feed(chunk.text))
+        if chunk.reply is not None:
+            self._stream.close(chunk.reply.finish_reason)
+            words += _words(self._stream.rest)
+            self._stream = self._reader()
+        if words:
+            words = ("\n" if self._starts and not self._last.endswith("\n") else "") + words
+            self._last, self._starts = words, False
+        if chunk.reply is not None:
+            self._starts = True
+        return words
+
+
+def _words(events: Iterable[StreamEvent]) -> str:
+    return "".join(event.text for event in events if event.kind == "text")

@@ -10,13 +10,13 @@ Not here: who does what it wants (`toolkit.agents.drivers`), how results are wri
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.agents.airgap import blocks
-from toolkit.agents.airgap.names import writable
 from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.drivers import Act, Ask
 from toolkit.agents.tool_calls import invoked
@@ -31,6 +31,7 @@ from toolkit.tools import Tool
 from toolkit.traces import Trace
 
 Steps = Generator[Ask | Act, Any, AirgapReply]
+_WRITABLE_NAME = re.compile(r"[\w.\-:/]+")  # what every call syntax can carry
 
 
 @dataclass(frozen=True)
@@ -173,3 +174,24 @@ def _value(text: Any) -> Any:
         return json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):  # text that a tool's own handler wrote
         return text
+
+
+def writable(tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], dict[str, str]]:
+    """Return the tools under names that a call can carry, and what each changed name was.
+
+    >>> shown, registered = writable([Tool("send mail", "Send it.", {})])
+    >>> shown, registered
+    ((Tool(send_mail()),), {'send_mail': 'send mail'})
+    """
+    taken = {tool.name for tool in tools}
+    shown, registered = [], {}
+    for tool in tools:
+        name = tool.name
+        if not _WRITABLE_NAME.fullmatch(name):
+            name = re.sub(r"[^\w.\-:/]+", "_", name).strip("_") or "tool"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            registered[name] = tool.name
+        shown.append(replace(tool, name=name))
+    return tuple(shown), registered

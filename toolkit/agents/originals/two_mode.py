@@ -17,7 +17,7 @@ from typing import Any
 from toolkit.agents.drivers import Act, Ask, asked
 from toolkit.agents.modes import SYNC, Mode, at_once, beside
 from toolkit.agents.two_mode.actions import AnyAction, Runner, as_actions
-from toolkit.agents.two_mode.prompts import load_text
+from toolkit.agents.two_mode.prompts import load_template
 from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, Steps, Talk, TwoModeTurn, failing
 from toolkit.asking import Request
 from toolkit.errors import ModelError, ToolInvocationError
@@ -80,8 +80,8 @@ class OriginalTwoModeAgent(Talk):
         self.model = as_writer(model)
         self.chat_model = self.model if chat_model is None else as_writer(chat_model)
         self.actions = as_actions(actions)
-        self.tool_prompt = load_text(tool_prompt, "faithful_tool.txt")
-        self.chat_prompt = load_text(chat_prompt, "faithful_chat.txt")
+        self.tool_prompt = load_template(tool_prompt, "faithful_tool.txt")
+        self.chat_prompt = load_template(chat_prompt, "faithful_chat.txt")
         self.dispatch = dispatch or dispatcher_of(self.actions)
         self.options = {**(options or {}), "stop": STOP, "num_predict": MAX_TOKENS}
         Options.of(self.options)

@@ -7,7 +7,7 @@
 Each message is first put to the model in tool mode, which answers with JSON; the data of the action then become
 the context of chat mode. It repairs what the published rule gets wrong; `mode="faithful"` makes the original instead.
 
-Not here: reading the JSON (`reading`), the actions (`actions`), the history (`history`), the published rule
+Not here: reading the JSON (`reading`), the actions (`actions`), what the prompts show (`prompts`), the published rule
 (`toolkit.agents.originals.two_mode`).
 """
 
@@ -21,8 +21,7 @@ from typing import Any, Literal
 from toolkit.agents.drivers import Act, Ask, asked
 from toolkit.agents.originals.two_mode import MAX_TOKENS, OriginalTwoModeAgent
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
-from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
-from toolkit.agents.two_mode.prompts import load_examples, load_template
+from toolkit.agents.two_mode.prompts import CONTEXTS, Contexts, ShownTurn, load_examples, load_template, shown_turns
 from toolkit.agents.two_mode.reading import ToolModeReading, read_actions, reading_protocol
 from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, Steps, Talk, TwoModeTurn, failing
 from toolkit.asking import check_reply, prompt_request
