@@ -20,7 +20,6 @@ from toolkit.agents.plan import Plan
 from toolkit.agents.requests import system_of
 from toolkit.agents.run import Setup
 from toolkit.agents.structured import response_tool
-from toolkit.agents.tool_calls import ToolStage
 from toolkit.errors import ConfigError, check_word
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Options
@@ -106,9 +105,6 @@ class Agent:
             recipe=recipe,
             model=self.model,
             plan=plan,
-            stage=ToolStage(
-                plan.by_name, plan.fields, recipe.agent.on_tool_error == "raise", recipe.agent.tool_timeout_s
-            ),
             name=name,
             system_message=system,
             response_format=response_format,

@@ -69,31 +69,29 @@ class StreamEnd(BaseException):
 
 def stream(work: Work) -> Iterator[Any]:
     """Yield what `work` sends, then what it returns; it goes on a thread of its own. Closing the iterator stops it."""
-    sent: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-    closed = threading.Event()
-
-    told = threading.Event()
+    sent: queue.SimpleQueue[tuple[bool, Any, BaseException | None]] = queue.SimpleQueue()
+    closed, told = threading.Event(), threading.Event()
 
     def send(value: Any) -> None:
         if not closed.is_set():
-            sent.put((False, value))
+            sent.put((False, value, None))
         elif not told.is_set():  # once: what the run notes of its end must not fail
             told.set()
             raise StreamEnd
 
     def run() -> None:
         try:
-            sent.put((True, at_once(work(send, SYNC))))
+            sent.put((True, at_once(work(send, SYNC)), None))
         except BaseException as error:  # crosses threads as a value
-            sent.put((True, _Failure(error)))
+            sent.put((True, None, error))
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="toolkit-run", daemon=True).start()
     try:
         while True:
-            done, value = sent.get()
-            if isinstance(value, _Failure):
-                raise value.error
+            done, value, error = sent.get()
+            if error is not None:
+                raise error
             yield value
             if done:
                 return
@@ -103,35 +101,29 @@ def stream(work: Work) -> Iterator[Any]:
 
 async def astream(work: Work) -> AsyncIterator[Any]:
     """Yield what `work` sends, then what it returns. Closing the iterator cancels it."""
-    sent: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue()
+    sent: asyncio.Queue[tuple[bool, Any, BaseException | None]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def send(value: Any) -> None:
-        loop.call_soon_threadsafe(sent.put_nowait, (False, value))
+    def send(value: Any, done: bool = False, error: BaseException | None = None) -> None:
+        loop.call_soon_threadsafe(sent.put_nowait, (done, value, error))
 
     async def run() -> None:
         try:
-            last: Any = await work(send, ASYNC)
+            send(await work(send, ASYNC), True)
         except BaseException as error:  # a CancelledError of the run's own is told too, or the reader waits for ever
-            last = _Failure(error)
-        loop.call_soon_threadsafe(sent.put_nowait, (True, last))  # behind all that was sent
+            send(None, True, error)
 
     task = asyncio.ensure_future(run())
     try:
         while True:
-            done, value = await sent.get()
-            if isinstance(value, _Failure):
-                raise value.error
+            done, value, error = await sent.get()
+            if error is not None:
+                raise error
             yield value
             if done:
                 return
     finally:
         task.cancel()
-
-
-@dataclass
-class _Failure:
-    error: BaseException
 
 
 @dataclass(slots=True)

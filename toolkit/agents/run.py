@@ -15,7 +15,7 @@ from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCa
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
-from toolkit.agents.tool_calls import ToolStage
+from toolkit.agents.tool_calls import OneTool
 from toolkit.agents.turns import AUTO, Choice, assistant_message
 from toolkit.asking import Request, assemble, check_reply, read
 from toolkit.errors import LimitError, UpdateError
@@ -33,11 +33,23 @@ class Setup:
     recipe: Recipe
     model: ChatModel
     plan: Plan
-    stage: ToolStage
     name: str | None = None
     system_message: ChatMessage | None = None
     response_format: Any = None
     response: ResponseTool | None = None
+    _ready: dict[int, OneTool] = field(default_factory=dict)
+
+    @property
+    def raises(self) -> bool:
+        """Tell whether a tool's exception ends the run."""
+        return self.recipe.agent.on_tool_error == "raise"
+
+    def invoker(self, tool: Tool) -> OneTool:
+        """Return the invoker of one tool, made on first use."""
+        found = self._ready.get(id(tool))
+        if found is None:
+            found = self._ready[id(tool)] = OneTool(tool, self.recipe.agent.tool_timeout_s)
+        return found
 
 
 @dataclass(slots=True, eq=False)

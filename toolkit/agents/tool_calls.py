@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.agents.layers import layered
 from toolkit.agents.modes import SYNC, Mode
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
-from toolkit.agents.state import StateField
+from toolkit.agents.state import StateField, items_of
 from toolkit.agents.wording import say
 from toolkit.errors import ToolArgumentsError, ToolError, ToolInvocationError, UpdateError
 from toolkit.execution.invoker import ToolInvoker
@@ -83,38 +82,13 @@ class _Writes(State):
         super().set(key, self.written[key])
 
 
-@dataclass
-class ToolStage:
-    """Hold what running calls needs; one for each agent.
-
-    Attributes:
-        tools: the registered tools by name.
-        fields: the state's fields, for tools that read or write it.
-        raises: whether a tool's exception ends the run.
-        timeout_s: seconds for tools without a limit of their own.
-    """
-
-    tools: dict[str, Tool]
-    fields: dict[str, StateField]
-    raises: bool = False
-    timeout_s: float | None = None
-    _ready: dict[int, OneTool] = field(default_factory=dict)
-
-    def invoker(self, tool: Tool) -> OneTool:
-        """Return the invoker of one tool, made on first use."""
-        found = self._ready.get(id(tool))
-        if found is None:
-            found = OneTool(tool, self.timeout_s)
-            self._ready[id(tool)] = found
-        return found
-
-
 class CallRunner:
     """Run the calls of one run, each through the wrappers."""
 
     def __init__(self, run: Run, mode: Mode) -> None:
         self.run = run
-        self.stage = run.setup.stage
+        self.setup = run.setup
+        self.tools = run.setup.plan.by_name
         self.hooks = run.chains.wrap_tool_call
         self.mode = mode
 
@@ -126,9 +100,9 @@ class CallRunner:
             outcome = await self._wrapped(call)
         else:
             try:
-                outcome = await self._answer(call, call, self.stage.tools.get(call.tool_name), None)
+                outcome = await self._answer(call, call, self.tools.get(call.tool_name), None)
             except ToolError as error:
-                if self.stage.raises and not isinstance(error, ToolArgumentsError):
+                if self.setup.raises and not isinstance(error, ToolArgumentsError):
                     raise cause_of(error) from error
                 outcome = error_message(call, str(error))
         self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
@@ -168,7 +142,7 @@ class CallRunner:
         refusal = self._refusal(asked, tool)
         if refusal is not None or tool is None:
             return error_message(asked, refusal or "")
-        invoker, named = self.stage.invoker(tool), _named(asked, tool)
+        invoker, named = self.setup.invoker(tool), _named(asked, tool)
         shared = self._shared(state) if invoker.shares_state else None
         try:
             result = await invoked(invoker, named, self.mode, shared)
@@ -180,11 +154,11 @@ class CallRunner:
         offered = self.run.offered
         if tool is None:
             # a tool that is offered without being registered runs only where a wrapper supplies it
-            known = [name for name in self.stage.tools if offered is None or name in offered]
+            known = [name for name in self.tools if offered is None or name in offered]
             return say("unknown_tool", name=call.tool_name, known=known)
-        if offered is self.stage.tools:  # all of them
+        if offered is self.tools:  # all of them
             return None
-        registered = self.stage.tools.get(call.tool_name) is tool
+        registered = self.tools.get(call.tool_name) is tool
         if (
             registered
             and offered is not None
@@ -196,7 +170,8 @@ class CallRunner:
 
     def _shared(self, state: Any) -> _Writes:
         data = dict(state if state is not None else self.run.state.view())
-        return _Writes(self.stage.fields, {k: v for k, v in data.items() if k == "messages" or k in self.stage.fields})
+        fields = self.setup.plan.fields
+        return _Writes(fields, {k: v for k, v in data.items() if k == "messages" or k in fields})
 
     def _result(self, call: ToolCall, tool: Tool, result: ToolCallResult, shared: _Writes | None) -> ToolAnswer:
         if isinstance(result.result, Command):
@@ -217,7 +192,7 @@ class CallRunner:
 
     def _uncaught(self, call: ToolCall, error: Exception, failures: list[BaseException]) -> ToolAnswer:
         """Turn the tool's own exception into a result; let a wrapper's go on (Source: langchain#33153)."""
-        if self.stage.raises or not any(error is failure for failure in failures):
+        if self.setup.raises or not any(error is failure for failure in failures):
             raise error
         kind = type(error).__name__
         text = str(error) if isinstance(error, ToolError) else f"Tool {call.tool_name!r} failed: {kind}: {error}"
@@ -279,7 +254,6 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
 
 def _with_name(command: Command, call: ToolCall) -> Command:
     """Return the Command with the tool's name on its result, where the tool left it out."""
-    from toolkit.agents.state import items_of
 
     def named(part: Any) -> Any:
         nameless = isinstance(part, ToolCallResult) and part.origin.id == call.id and not part.origin.tool_name
@@ -297,7 +271,5 @@ def _with_name(command: Command, call: ToolCall) -> Command:
 
 
 def _answers(command: Command, call: ToolCall) -> int:
-    from toolkit.agents.state import items_of
-
     messages = [m for m in items_of(command.update.get("messages", ()), "a Command") if isinstance(m, ChatMessage)]
     return sum(result.origin.id == call.id for m in messages for result in m.tool_call_results)

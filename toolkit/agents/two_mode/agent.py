@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from toolkit.agents.drivers import Act, Ask, asked
@@ -78,23 +78,24 @@ class TwoModeAgent(Talk):
     actions: Any = ()
     tool_prompt: Any = None
     chat_prompt: Any = None
-    mode: Mode = field(default="default", kw_only=True)
-    chat_model: Any = field(default=None, kw_only=True)
-    about: str = field(default="", kw_only=True)
-    examples: Any = field(default=None, kw_only=True)
-    constrained: bool = field(default=False, kw_only=True)
-    several: bool = field(default=False, kw_only=True)
-    repairs: int = field(default=0, kw_only=True)
-    gate: Callable[[str], bool] | None = field(default=None, kw_only=True)
-    context_in_history: Contexts = field(default="all", kw_only=True)
-    history_tokens: int = field(default=2000, kw_only=True)
-    max_context_chars: int = field(default=4000, kw_only=True)
-    num_predict: int = field(default=MAX_TOKENS, kw_only=True)
-    stop: tuple[str, ...] = field(default=STOP, kw_only=True)
-    raw: Raw = field(default="tool", kw_only=True)
-    dispatch: Callable[..., Any] | None = field(default=None, kw_only=True)
-    options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    recipe: Recipe | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    mode: Mode = "default"
+    chat_model: Any = None
+    about: str = ""
+    examples: Any = None
+    constrained: bool = False
+    several: bool = False
+    repairs: int = 0
+    gate: Callable[[str], bool] | None = None
+    context_in_history: Contexts = "all"
+    history_tokens: int = 2000
+    max_context_chars: int = 4000
+    num_predict: int = MAX_TOKENS
+    stop: tuple[str, ...] = STOP
+    raw: Raw = "tool"
+    dispatch: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Recipe | None = None
     turns: list[TwoModeTurn] = field(default_factory=list, init=False)
     recipes: dict[str, Recipe] = field(default_factory=dict, init=False)
 
