@@ -97,16 +97,14 @@ class Agent:
         own = (*(_built(entry) for entry in recipe.middleware), *middleware)
         plan = Plan(own, tuple(as_tools(tools)), state_schema)
         _check_choice(recipe.tool_choice, plan.tools)
-        system = _system(system_prompt)
-        if system is None and recipe.system:
-            system = ChatMessage.from_system(recipe.system)
+        system = system_prompt if system_prompt is not None else recipe.system or None
         self.recipe = recipe
         self.setup = Setup(
             recipe=recipe,
             model=self.model,
             plan=plan,
             name=name,
-            system_message=system,
+            system_message=None if system is None else system_of(system),
             response_format=response_format,
             response=response_tool(response_format) if response_format is not None else None,
         )
@@ -191,10 +189,6 @@ def _check_choice(choice: str, tools: tuple[Tool, ...]) -> None:
     check_word("tool_choice", choice, ("auto", "none", "any", *names))
     if choice == "any" and not tools:
         raise ConfigError("tool_choice 'any' needs at least one tool.")
-
-
-def _system(prompt: str | ChatMessage | None) -> ChatMessage | None:
-    return None if prompt is None else system_of(prompt)
 
 
 def _input(question: Any, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum
 from typing import Any, TypeVar
 
+from toolkit.execution.invoker import ToolInvoker
+from toolkit.execution.state import State
 from toolkit.execution.threads import in_thread
+from toolkit.messages import ToolCall, ToolCallResult
 
 T = TypeVar("T")
 
@@ -51,6 +54,11 @@ def at_once(body: Coroutine[Any, Any, T]) -> T:
         return result
     body.close()
     raise RuntimeError(f"{body!r} awaits something that takes time. In a sync run use only what `Mode` offers.")
+
+
+async def invoked(invoker: ToolInvoker, call: ToolCall, mode: Mode, state: State | None = None) -> ToolCallResult:
+    """Return the result of one call; see `ToolInvoker.invoke`."""
+    return invoker.invoke(call, state=state) if mode is SYNC else await invoker.ainvoke(call, state=state)
 
 
 async def beside(work: Callable[..., T], *arguments: Any) -> T:

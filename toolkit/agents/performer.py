@@ -137,7 +137,10 @@ async def executed(
         mode: how to wait.
     """
     chains = setup.plan.sync_chains if mode is SYNC else setup.plan.async_chains
-    runtime = _runtime(setup, context, file, send)
+    trace = Trace(setup.name, file)
+    trace.listener = send
+    estimates = setup.recipe.agent.max_run_tokens is not None
+    runtime = Runtime(setup.name, context, trace, model=setup.model, estimates=estimates)
 
     async def innermost(request: AgentRequest) -> Trace:
         run = Run(setup, chains, runtime)
@@ -146,10 +149,10 @@ async def executed(
 
     try:
         handler = layered(chains.wrap_agent_call, innermost, _trace, mode)
-        trace: Trace = await handler(AgentRequest(state=state, runtime=runtime))
-        return trace
+        finished: Trace = await handler(AgentRequest(state=state, runtime=runtime))
+        return finished
     finally:
-        runtime.trace.close()
+        trace.close()
 
 
 async def streamed(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send, mode: Mode) -> Event:
@@ -157,13 +160,6 @@ async def streamed(setup: Setup, state: Mapping[str, Any], context: Any, file: F
     trace = await executed(setup, state, context, file, send, mode)
     trace.listener = None
     return Event("end", trace.seconds, "agent", {"trace": trace})
-
-
-def _runtime(setup: Setup, context: Any, file: File, send: Send | None) -> Runtime:
-    trace = Trace(setup.name, file)
-    trace.listener = send
-    estimates = setup.recipe.agent.max_run_tokens is not None
-    return Runtime(setup.name, context, trace, model=setup.model, estimates=estimates)
 
 
 def _token(run: Run, send: Send | None) -> Token | None:

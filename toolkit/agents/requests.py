@@ -18,11 +18,14 @@ from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel
 from toolkit.tools import Tool
 
+_set = object.__setattr__
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Frozen:
     """Refuse assignment, and say what to do instead."""
+
+    __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__
@@ -31,19 +34,23 @@ class _Frozen:
     def __delattr__(self, name: str) -> None:
         self.__setattr__(name, None)
 
+    def _fields(self) -> dict[str, Any]:
+        slots: tuple[str, ...] = type(self).__slots__
+        return {name: getattr(self, name) for name in slots}
+
     def override(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; this request stays as it is.
 
         Raises:
             TypeError: an unknown field.
         """
-        known = vars(self)
+        known = self._fields()
         if unknown := [name for name in changes if name not in known and name != "system_prompt"]:
             raise TypeError(f"{type(self).__name__} has no field {unknown[0]!r}. Its fields: {', '.join(known)}.")
         return type(self)(**{**known, **changes})
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and vars(self) == vars(other)
+        return type(other) is type(self) and self._fields() == other._fields()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -77,6 +84,10 @@ class ModelRequest(_Frozen):
         model_settings: options for this call alone, such as {"temperature": 0.5}; read-only.
     """
 
+    __slots__ = (
+        "messages", "model", "model_settings", "response_format", "runtime", "state", "system_message", "tool_choice",
+        "tools",
+    )  # fmt: skip
     model: ChatModel
     messages: tuple[ChatMessage, ...]
     system_message: ChatMessage | None
@@ -104,17 +115,15 @@ class ModelRequest(_Frozen):
         if system_prompt is not None and system_message is not None:
             raise ValueError("Give system_prompt or system_message, not both: they are two words for one field.")
         system = system_message if system_prompt is None else system_prompt
-        vars(self).update(
-            model=model,
-            messages=messages if type(messages) is tuple else tuple(as_messages(messages)),
-            system_message=None if system is None else system_of(system),
-            tool_choice=tool_choice,
-            tools=tuple(tools or ()),
-            response_format=response_format,
-            state={"messages": []} if state is None else state,
-            runtime=runtime,
-            model_settings=MappingProxyType(dict(model_settings)) if model_settings else _NOTHING,
-        )
+        _set(self, "model", model)
+        _set(self, "messages", messages if type(messages) is tuple else tuple(as_messages(messages)))
+        _set(self, "system_message", None if system is None else system_of(system))
+        _set(self, "tool_choice", tool_choice)
+        _set(self, "tools", tuple(tools or ()))
+        _set(self, "response_format", response_format)
+        _set(self, "state", {"messages": []} if state is None else state)
+        _set(self, "runtime", runtime)
+        _set(self, "model_settings", MappingProxyType(dict(model_settings)) if model_settings else _NOTHING)
 
     @property
     def system_prompt(self) -> str | None:
@@ -232,6 +241,7 @@ class ToolCallRequest(_Frozen):
         runtime: the run's `Runtime`.
     """
 
+    __slots__ = ("runtime", "state", "tool", "tool_call")
     tool_call: RequestedCall
     tool: Tool | None
     state: Mapping[str, Any]
@@ -245,8 +255,10 @@ class ToolCallRequest(_Frozen):
         state: Mapping[str, Any] | None = None,
         runtime: Runtime | None = None,
     ) -> None:
-        state = {"messages": []} if state is None else state
-        vars(self).update(tool_call=RequestedCall.of(tool_call), tool=tool, state=state, runtime=runtime)
+        _set(self, "tool_call", RequestedCall.of(tool_call))
+        _set(self, "tool", tool)
+        _set(self, "state", {"messages": []} if state is None else state)
+        _set(self, "runtime", runtime)
 
     def __repr__(self) -> str:
         return f"ToolCallRequest({self.tool_call.name}, registered={self.tool is not None})"[:100]
@@ -260,8 +272,10 @@ class AgentRequest(_Frozen):
         runtime: the run's `Runtime`.
     """
 
+    __slots__ = ("runtime", "state")
     runtime: Runtime
     state: Mapping[str, Any]
 
     def __init__(self, *, state: Mapping[str, Any], runtime: Runtime | None = None) -> None:
-        vars(self).update(state=state, runtime=runtime)
+        _set(self, "state", state)
+        _set(self, "runtime", runtime)

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.agents.fitting import OneTool
 from toolkit.agents.plan import Chains, Hook, Plan
 from toolkit.agents.repeats import Repeats
 from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
-from toolkit.agents.tool_calls import OneTool
 from toolkit.agents.turns import AUTO, Choice, assistant_message
 from toolkit.asking import Request, assemble, check_reply, read
 from toolkit.errors import LimitError, UpdateError

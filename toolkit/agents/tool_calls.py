@@ -2,72 +2,26 @@
 
 A tool's exception travels outwards through the wrappers, so that they can catch it. What no wrapper caught becomes
 an error result, unless the agent's policy says raise; an exception of a wrapper's own ends the run.
-Not here: checking arguments, timeouts, text of results (`toolkit.execution`).
+Not here: making arguments fit (`toolkit.agents.fitting`), timeouts and the text of results (`toolkit.execution`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.agents.layers import layered
-from toolkit.agents.modes import SYNC, Mode
+from toolkit.agents.modes import Mode, invoked
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
+from toolkit.agents.run import Run
 from toolkit.agents.state import StateField, items_of
 from toolkit.agents.wording import say
 from toolkit.errors import ToolArgumentsError, ToolError, ToolInvocationError, UpdateError
-from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.tools import Tool
-
-if TYPE_CHECKING:
-    from toolkit.agents.run import Run
-
-
-class OneTool(ToolInvoker):
-    """Run one tool; a Command that it returns is passed on as it is."""
-
-    passed_on = (Command,)
-
-    def __init__(self, tool: Tool, timeout_s: float | None) -> None:
-        super().__init__([tool], timeout_s=timeout_s)
-        self.shares_state = self.ready[tool.name].shares_state
-
-    def fitted(self, call: ToolCall) -> ToolCall:
-        """Return the call with arguments that fit: coerced without loss, unknown names left out.
-
-        Raises:
-            ToolArgumentsError: they cannot be made to fit.
-        """
-        ready = self.find(call)
-        try:
-            ready.checked(call.arguments)
-        except ToolArgumentsError:
-            fitted = fit(ready.tool, call.arguments)
-            ready.checked(fitted)
-            return ToolCall(call.tool_name, fitted, call.id)
-        return call
-
-
-def fit(tool: Tool, arguments: Any) -> dict[str, Any]:
-    """Coerce arguments to a tool's schema without loss, and leave out names that it does not have.
-
-    >>> add = Tool("add", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
-    >>> fit(add, {"x": "1", "zzz": 9})
-    {'x': 1}
-    """
-    from toolkit.execution.arguments import as_object
-    from toolkit.extraction.coerce import Coercion
-
-    given = as_object(arguments, tool.name)
-    if "properties" in tool.parameters and not tool.parameters.get("additionalProperties"):
-        given = {name: value for name, value in given.items() if name in tool.properties}
-    fitted = Coercion(tool.parameters).arguments(given)
-    # a number where text is wanted is a mistake the model should hear of
-    return {n: given[n] if isinstance(v, str) and not isinstance(given[n], str) else v for n, v in fitted.items()}
 
 
 class _Writes(State):
@@ -158,15 +112,10 @@ class CallRunner:
             return say("unknown_tool", name=call.tool_name, known=known)
         if offered is self.tools:  # all of them
             return None
-        registered = self.tools.get(call.tool_name) is tool
-        if (
-            registered
-            and offered is not None
-            and call.tool_name not in offered
-            and self.run.settings.hidden_tools == "refuse"
-        ):
-            return say("hidden_tool", name=call.tool_name, known=list(offered))
-        return None
+        supplied = self.tools.get(call.tool_name) is not tool
+        if supplied or offered is None or call.tool_name in offered or self.run.settings.hidden_tools == "allow":
+            return None
+        return say("hidden_tool", name=call.tool_name, known=list(offered))
 
     def _shared(self, state: Any) -> _Writes:
         data = dict(state if state is not None else self.run.state.view())
@@ -197,11 +146,6 @@ class CallRunner:
         kind = type(error).__name__
         text = str(error) if isinstance(error, ToolError) else f"Tool {call.tool_name!r} failed: {kind}: {error}"
         return error_message(call, text)
-
-
-async def invoked(invoker: ToolInvoker, call: ToolCall, mode: Mode, state: State | None = None) -> ToolCallResult:
-    """Return the result of one call; see `ToolInvoker.invoke`."""
-    return invoker.invoke(call, state=state) if mode is SYNC else await invoker.ainvoke(call, state=state)
 
 
 def error_message(call: ToolCall, text: str) -> ChatMessage:

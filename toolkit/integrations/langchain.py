@@ -14,11 +14,10 @@ Not here: the original's rules, fault for fault: `AirgapChat(mode="compat")`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.agents.airgap.chat import AirgapChat
+from toolkit.agents.airgap.chat import AirgapChat, kept
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole
@@ -128,13 +127,7 @@ class AirgapChatOpenAI(ChatOpenAI):
         return chat.bind_tools(self.bound_tools)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the allowed options, and warn once about each other one."""
-        for name in kwargs:
-            if name not in self.allowed_options and name not in self._warned:
-                self._warned.add(name)
-                allowed = ", ".join(self.allowed_options)
-                warnings.warn(f"AirgapChatOpenAI drops {name!r}: it passes on {allowed}.", UserWarning, stacklevel=3)
-        return {name: value for name, value in kwargs.items() if name in self.allowed_options}
+        return kept(kwargs, frozenset(self.allowed_options), self._warned, "AirgapChatOpenAI")
 
 
 class _Server(ChatModel):

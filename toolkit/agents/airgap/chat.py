@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -190,20 +190,20 @@ class AirgapChat:
         return self._rounds.steps(as_messages(messages), trace or Trace("AirgapChat"), options)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the allowed options, and warn once about each other one."""
-        for name in kwargs:
-            if name not in self._allowed and name not in self._warned:
-                self._warned.add(name)
-                warnings.warn(
-                    f"AirgapChat drops {name}={kwargs[name]!r}: it passes on {', '.join(sorted(self._allowed))}.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-        return _renamed({name: value for name, value in kwargs.items() if name in self._allowed})
+        return _renamed(kept(kwargs, self._allowed, self._warned, "AirgapChat"))
 
     def __repr__(self) -> str:
         names = ", ".join(tool.name for tool in self.tools) or "no tools"
         return f"AirgapChat({self.model.name!r}, {names})"
+
+
+def kept(kwargs: Mapping[str, Any], allowed: Collection[str], warned: set[str], who: str) -> dict[str, Any]:
+    """Return the allowed options, and warn once about each other one."""
+    for name in sorted(kwargs.keys() - allowed - warned):
+        warned.add(name)
+        passed = ", ".join(sorted(allowed))
+        warnings.warn(f"{who} drops {name}={kwargs[name]!r}: it passes on {passed}.", UserWarning, stacklevel=5)
+    return {name: value for name, value in kwargs.items() if name in allowed}
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

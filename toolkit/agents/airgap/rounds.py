@@ -19,7 +19,7 @@ from typing import Any
 from toolkit.agents.airgap import blocks
 from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.drivers import Act, Ask
-from toolkit.agents.tool_calls import invoked
+from toolkit.agents.modes import invoked
 from toolkit.asking import check_reply, read, request
 from toolkit.errors import did_you_mean
 from toolkit.execution.invoker import ToolInvoker

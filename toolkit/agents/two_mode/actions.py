@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolkit.agents.modes import SYNC, Mode
-from toolkit.agents.tool_calls import invoked
+from toolkit.agents.modes import SYNC, Mode, invoked
 from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.threads import run_coroutine
