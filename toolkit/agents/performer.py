@@ -7,7 +7,7 @@ Not here: what is done when (`toolkit.agents.loop`), the drivers of any run (`to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -91,9 +91,9 @@ class AgentPerformer:
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
         if not self.run.settings.concurrent:
             return [await self.calls.answer(call) for call in calls]
-        jobs = [self._outcome(call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
+        jobs = [partial(self._outcome, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
         if self.mode is SYNC:
-            found = list(in_order([partial(at_once, job) for job in jobs], MOST_CALLS))
+            found = list(in_order([partial(_at_once, job) for job in jobs], MOST_CALLS))
         else:
             found = await _gathered(jobs)
         for _, error in found:
@@ -112,13 +112,17 @@ class AgentPerformer:
             place.passes()
 
 
-async def _gathered(jobs: list[Coroutine[Any, Any, T]]) -> list[T]:
+def _at_once(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return at_once(job())
+
+
+async def _gathered(jobs: list[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
     """Run jobs on the event loop, so many at once."""
     room = asyncio.Semaphore(MOST_CALLS)
 
-    async def one(job: Coroutine[Any, Any, T]) -> T:
+    async def one(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with room:
-            return await job
+            return await job()
 
     return await asyncio.gather(*map(one, jobs))
 
