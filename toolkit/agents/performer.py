@@ -7,7 +7,7 @@ Not here: what is done when (`toolkit.agents.loop`), the drivers of any run (`to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -116,7 +116,7 @@ def _at_once(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return at_once(job())
 
 
-async def _gathered(jobs: list[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
+async def _gathered(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
     """Run jobs on the event loop, so many at once."""
     room = asyncio.Semaphore(MOST_CALLS)
 
