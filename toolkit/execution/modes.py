@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -58,6 +59,10 @@ class Blocking:
         """Run a function as `attempt_here` does."""
         return attempt_here(function, keywords, timeout_s)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
     async def settle(self, value: Any) -> Any:
         """Return what an awaitable gives, or another value as it is."""
         return run_coroutine(_awaited(value)) if inspect.isawaitable(value) else value
@@ -88,6 +93,10 @@ class Yielding:
             return value, error
         except BaseException as error:
             return None, error
+
+    async def pause(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
 
     async def settle(self, value: Any) -> Any:
         """Return what an awaitable gives, or another value as it is."""

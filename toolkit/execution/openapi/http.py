@@ -150,7 +150,7 @@ def _redirected(request: WireRequest, status: int, target: str) -> WireRequest:
 def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
     """Make one round trip; return the answer, and where it redirects to."""
     httpx = load_extra("httpx", "openapi")
-    wire = httpx.HttpRequest(request.method, request.url, headers=_headers(request), content=request.content)
+    wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
     left = deadline - time.monotonic()
     watch = _Watch(left)
     wire.extensions = {"timeout": httpx.Timeout(max(left, 0.001)).as_dict(), "trace": watch.trace}
