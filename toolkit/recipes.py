@@ -194,9 +194,15 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data, defaults left out."""
-        data = {"model": self.model, "arm": self.arm, "protocol": self.protocol, **_changes(self, Recipe(self.model))}
-        written = {"agent": AgentSettings.to_dict, "middleware": list}
-        return {**data, **{key: write(data[key]) for key, write in written.items() if key in data}, "name": self.name}
+        data: dict[str, Any] = {
+            "model": self.model,
+            "arm": self.arm,
+            "protocol": self.protocol,
+            **_changes(self, Recipe(self.model)),
+        }
+        if "agent" in data:
+            data["agent"] = self.agent.to_dict()
+        return {**data, **({"middleware": list(self.middleware)} if self.middleware else {}), "name": self.name}
 
     @classmethod
     def of_model(cls, model: ChatModel, protocol: str | Path | Protocol = "hermes", **others: Any) -> Recipe:
