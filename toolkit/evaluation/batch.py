@@ -13,11 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit import resources
+from toolkit import errors, resources
 from toolkit.errors import UserError
 from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.saving import writable_folder
+from toolkit.models import load_model
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
@@ -31,7 +32,8 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
     """
     total = expected_replies(parameters)
-    check_model(parameters)
+    if parameters.get("model") and not parameters.get("recording"):
+        load_model(parameters["model"]).check()  # before any notebook starts
     where = writable_folder(folder).resolve()
     given = {**parameters, "run": str(where)}
     with replies_bar(where / "replies.sqlite", total):
@@ -45,7 +47,7 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         "",
         result.to_text(),
         "",
-        *map(repr, _best_against_rest(result)),
+        *_best_against_rest(result),
         "",
         f"{int(counts.sum())} of {len(counts)} replies came from the store.",
         f"Executed notebook  {_short(executed)}",
@@ -55,18 +57,6 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         f"Store of replies   {_short(where / 'replies.sqlite')}",
     ]
     return "\n".join(lines)
-
-
-def check_model(parameters: dict[str, Any]) -> None:
-    """Load the model's weights, or reach its server, before any notebook starts.
-
-    Raises:
-        UserError: it cannot be reached.
-    """
-    if parameters.get("model") and not parameters.get("recording"):
-        from toolkit.models import load_model
-
-        load_model(parameters["model"]).check()
 
 
 def expected_replies(parameters: dict[str, Any]) -> int | None:
@@ -118,12 +108,11 @@ def _count(store: Path, most: int | None) -> int:
         return 0
 
 
-def _best_against_rest(result: Result) -> list[Any]:
-    table = result.table().dropna(subset=["rate"])
-    if len(table) < 2:
+def _best_against_rest(result: Result) -> list[str]:
+    if len(result.names) < 2 or not result.table()["judged"].any():
         return []
-    best = str(table.sort_values("rate", ascending=False)["recipe"].iloc[0])
-    return [result.compare(best, name) for name in result.names if name != best]
+    best = result.best().name
+    return [repr(result.compare(best, name)) for name in result.names if name != best]
 
 
 def _short(path: Path) -> str:
@@ -159,19 +148,13 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
             extra_arguments=["--log-level=50"],  # the kernel's own log would stand between the bars
         )
     except PapermillExecutionError as error:
-        if _is_user_error(error.ename):
+        kind = getattr(errors, error.ename, None)
+        if isinstance(kind, type) and issubclass(kind, UserError):
             raise UserError(error.evalue) from None
         raise UserError(
             f"{error.ename} in a cell: {error.evalue}. The executed notebook {str(out)!r} shows where."
         ) from None
     return Path(out)
-
-
-def _is_user_error(name: str) -> bool:
-    from toolkit import errors
-
-    kind = getattr(errors, name, None)
-    return isinstance(kind, type) and issubclass(kind, UserError)
 
 
 def write_report(notebook: Path, out: Path) -> Path:
