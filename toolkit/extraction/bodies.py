@@ -139,17 +139,17 @@ def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
 
 def _json(source: Source, pos: int, read: JsonRead, syntax: Syntax, body: Body) -> bool:
     """Take the calls of one JSON value."""
-    if source.text[pos] in "{[":
+    if read.problem is None and source.text[pos] in "{[":
         read = _with_surplus(source, read)
     body.end, body.problem = read.end, read.problem
-    value = list(read.members) if read.problem is not None else read.value
+    value = read.value if read.problem is None else list(read.members)
     span, label = (pos, read.end), syntax.label("json")
     found = drafts_in(value, source.tools, span, label, explicit=True, repairs=read.repairs)
     if not found and "key" in syntax.forms:
         found = _by_key(value, span, syntax.forms["key"], read.repairs)
-    if read.problem is None and not found and read.value not in ([], {}, None, ""):
+    if not found and read.problem is None and value not in ([], {}, None, ""):
         body.problem = "no_name"
-    body.drafts += [draft if read.closed or read.problem is not None else _open(draft) for draft in found]
+    body.drafts += found if read.closed or read.problem is not None else map(_open, found)
     return True
 
 
@@ -166,7 +166,7 @@ def read_arguments(source: Source, pos: int) -> JsonRead:
 
 
 def _with_surplus(source: Source, read: JsonRead) -> JsonRead:
-    surplus = source.match(SURPLUS, read.end) if read.problem is None else None
+    surplus = SURPLUS.match(source.text, read.end, source.limit) if read.problem is None else None
     return read if surplus is None else read._replace(end=surplus.end(), repairs=(*read.repairs, "extra_closers"))
 
 

@@ -7,7 +7,7 @@
 
 import re
 
-from toolkit.extraction.bodies import SURPLUS
+from toolkit.extraction.bodies import SURPLUS, wrapped
 from toolkit.extraction.drafts import Reading, Source, Syntax, refusal
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
@@ -26,6 +26,15 @@ _FIRST_KEY = re.compile(r"[{\[]\s*\{?\s*[\"'“]([^\"'”\n]{1,100})[\"'”]\s*:
 _STRAY = re.compile(
     r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
 )
+
+
+@syntax(
+    "phi4mini", 'functools[{"name": "f", "arguments": {"a": 1}}]',
+    r"\[(?=[\s\ufeff\u200b]*\{)(?:(?<=functools\[)|(?<=functools\s\[))", labels="json_list",
+)  # fmt: skip
+def read_functools(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `functools[{"name": …, "arguments": {…}}, …]`: Phi-4-mini."""
+    return wrapped(source, source.text.rindex("functools", 0, found.start()), found.start(), syntax)
 
 
 @syntax(
@@ -83,6 +92,8 @@ def _calls(source: Source, start: int, read: JsonRead, label: str) -> Reading:
         return Reading(read.end, text=source.text[start : read.end])
     end = source.past(SURPLUS, read.end)
     stop = source.past(_STRAY, end)
+    if stop == read.end and read.closed:
+        return Reading(stop, tuple(drafts), explicit=False)
     codes = ("extra_closers",) * (end > read.end) + ("missing_open_tag",) * (stop > end)
     drafts = [
         draft._replace(

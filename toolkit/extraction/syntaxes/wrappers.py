@@ -18,7 +18,7 @@ class Row(NamedTuple):
 
     Attributes:
         summary: how it is written, and by which models.
-        closer: pattern of the tag behind the body, if it has one.
+        closer: pattern of the tag behind the body.
         labels: names that select it beside its own, with blanks between.
         tagged: the opener begins the call's own tag, and with it the body; so where a wrapper is left out.
     """
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     summary: str
     example: str
     opener: str
-    closer: str = ""
+    closer: str
     labels: str = ""
     forms: dict[str, str] = {}  # noqa: RUF012 - never changed
     tagged: bool = False
@@ -49,6 +49,13 @@ _PYTHON = {"json": "olmo3", "python": "olmo3", "compact": "olmo3", "name": "olmo
 # Where two openers fit, the earlier row is tried first.
 ROWS = [
     Row(
+        "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
+        f"<tool_call>\n{_JSON}\n</tool_call>",
+        r"<\s*(?i:tool_call)\s*>(?:\s*<\s*(?i:tool_call)\s*>)*",
+        r"<?\s*/\s*(?i:tool_call)\s*>(?:\s*</tool_call>)*|<\|/?tool_call\|>",
+        "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31", {"invoke": "anthropic_xml", "name": "glm45"},
+    ),
+    Row(
         "minimax_m2", '`<minimax:tool_call>` with `<invoke name="NAME">`: MiniMax M2',
         f"<minimax:tool_call>{_INVOKE}</minimax:tool_call>",
         r"<minimax:(?:function_calls\s*>|tool_call>(?=\s*<invoke))", _CALLS_END,
@@ -61,7 +68,7 @@ ROWS = [
     Row(
         "anthropic_xml", '`<function_calls>` with `<invoke name="NAME"><parameter name="KEY">…`: Claude; Olmo 3',
         f"<function_calls>{_INVOKE}</function_calls>",
-        r"<(?:\w+:)?(?:function_calls\s*>|tool_call>(?=\s*<invoke))", _CALLS_END,
+        r"<(?:(?:\w+:)?function_calls\s*>|\w+:tool_call>(?=\s*<invoke))", _CALLS_END,
         "minimax_m2 olmo3 minicpm_xml", _PYTHON,
     ),
     Row(
@@ -88,13 +95,6 @@ ROWS = [
     Row(
         "deepseek_dsml", '`<｜DSML｜invoke name="NAME">` without its wrapper',
         _DSML, rf"<{_BAR}DSML{_BAR} ?invoke\s", _DSML_END, tagged=True,
-    ),
-    Row(
-        "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
-        f"<tool_call>\n{_JSON}\n</tool_call>",
-        r"<\s*(?i:tool_call)\s*>(?:\s*<\s*(?i:tool_call)\s*>)*",
-        r"<?\s*/\s*(?i:tool_call)\s*>(?:\s*</tool_call>)*|<\|/?tool_call\|>",
-        "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31", {"invoke": "anthropic_xml", "name": "glm45"},
     ),
     Row(
         "tool_tag", "a call in `<tool>`, `<function_call>`, `<tool_use>` and the like: Granite 20B, Gemma, small tunes",
@@ -173,10 +173,6 @@ ROWS = [
         f"[TOOL_CALLS] [{_JSON}]",
         r"\[TOOL_CALLS?\](?:\s*\[TOOL_CALLS?\])*", r"\[/TOOL_CALLS?\]|</s>",
         "mistral_args mistral_compact", {"args": "mistral_args", "compact": "mistral_compact"},
-    ),
-    Row(
-        "phi4mini", '`functools[{"name": …, "arguments": {…}}, …]`: Phi-4-mini',
-        f"functools[{_JSON}]", r"functools(?=\s*\[[\s\ufeff\u200b]*\{)", labels="json_list",
     ),
     Row(
         "nexus_raven", "`Call: f(a=1); g(b=2)<bot_end>`: NexusRaven",
