@@ -110,8 +110,8 @@ TEMPLATES = [
     "your_city", "your city here", "city goes here", "value_1",
 ]  # fmt: skip
 ODDITIES = [
-    "$0", "$CITY", "${CITY}", "___", "xxx", "TODO", "<>", "<3", "{}", "{1}", "[]", "[x]", ".", "..", "-", "value", "example",
-    "your place", "MY_CITY", "Some_City", "a string", "Oslo...",
+    "$0", "$CITY", "${CITY}", "___", "xxx", "TODO", "<>", "<3", "{}", "{1}", "[]", "[x]", ".", "..", "-", "value",
+    "example", "your place", "MY_CITY", "Some_City", "a string", "Oslo...",
 ]  # fmt: skip
 
 
