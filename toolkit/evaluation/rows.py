@@ -11,7 +11,6 @@ from typing import Any
 
 from toolkit.asking import Asked
 from toolkit.evaluation.cases import Case
-from toolkit.evaluation.scoring import Verdict
 from toolkit.evaluation.trajectories import answer_of, calls_made, replies_in
 from toolkit.messages import ToolCall
 from toolkit.models.base import Reply
