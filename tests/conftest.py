@@ -8,8 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
+
+settings.register_profile("toolkit", deadline=None)  # tests assert no times
+settings.load_profile("toolkit")
 
 collect_ignore = ["execution/mcp_server.py"]  # a program that the tests start; to import it for doctests takes seconds
 NDJSON = "application/x-ndjson"

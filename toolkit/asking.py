@@ -57,7 +57,7 @@ class Request:
         """Return the model's reply."""
         if self.raw:
             return model.complete(self._text, self.schema, self.options)
-        return model.chat(self.messages, **self._arguments)
+        return model.chat(self.messages, self.tools, self.schema, self.options, tool_choice=self.tool_choice)
 
     async def asend(self, model: ChatModel) -> Reply:
         """Return the model's reply without blocking the event loop."""
@@ -99,6 +99,11 @@ class Asked:
     request: Request
     reply: Reply
     extraction: Extraction
+
+    @property
+    def prompt(self) -> tuple[ChatMessage, ...]:
+        """Return exactly the messages sent."""
+        return self.request.messages
 
     def __repr__(self) -> str:
         return f"Asked({self.recipe.name!r}: {self.extraction!r})"

@@ -130,6 +130,8 @@ class Extraction:
             return ""
         if self.calls[0].syntax != "native":
             return "text"
+        if not self.rejected:
+            return "native"
         return "both" if any(one.reason == "beside_native" for one in self.rejected) else "native"
 
     def to_dict(self) -> dict[str, Any]:

@@ -284,11 +284,20 @@ class ChatModel(ABC):
         Raises:
             ConfigError: no message, or something in the request that cannot be read.
         """
+        held_to, settings = None if schema is None else request_schema(schema), Options.of(options, self.defaults)
+        return ChatRequest(settings, held_to, self.conversation(messages), as_tools(tools or ()), tool_choice)
+
+    @staticmethod
+    def conversation(messages: Any) -> list[ChatMessage]:
+        """Return the messages of a request.
+
+        Raises:
+            ConfigError: there are none, or something in it is no message.
+        """
         said = as_messages(messages)
         if not said:
             raise ConfigError("A request needs at least one message; got none.")
-        held_to = None if schema is None else request_schema(schema)
-        return ChatRequest(Options.of(options, self.defaults), held_to, said, as_tools(tools or ()), tool_choice)
+        return said
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the continuation of a raw prompt, with no chat template; stop strings come from `options.stop`."""

@@ -12,6 +12,8 @@ from typing import Any
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply, cut_at_stop
+from toolkit.models.schemas import request_schema
+from toolkit.tools import as_tools
 
 Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
@@ -55,8 +57,12 @@ class ScriptedModel(ChatModel):
         tool_choice: str | None = None,
     ) -> Reply:
         """Answer with the next line, not by way of a stream: a loop's own time is measured with this model."""
-        request = self.read(messages, tools, schema, options, tool_choice)
-        return self._reply(self._note(request), request.options, next(self._turns))
+        said, settings = self.conversation(messages), Options.of(options, self.defaults)
+        held_to = None if schema is None else request_schema(schema)
+        offered = as_tools(tools) if tools else None
+        noted = {"messages": said, "tools": offered, "schema": held_to, "options": settings, "tool_choice": tool_choice}
+        self.requests.append(noted)
+        return self._reply(said, settings, next(self._turns))
 
     def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the next line piece by piece, then its reply."""
