@@ -1,6 +1,7 @@
 # Everything runs in .venv, which the first command makes. Only Python 3.11+ (with venv) and make are needed.
 #   make demo                         evaluate the embedded model, end to end
 #   make demo MODEL=ollama/qwen3:4b   the same against an Ollama server
+#   make agent-demo                   the same for whole agent runs: tools that run, state that is checked
 #   make test                         lint, types, tests, tutorials
 #   make test CI=true                 the same with the slow tests: batch notebook, wheel, servers that stall
 #   make lab                          JupyterLab on the notebooks
@@ -10,10 +11,14 @@ MODEL ?= embedded/smollm2-135m
 RUN ?= runs/demo
 BIN := .venv/bin
 
-.PHONY: demo test lab clean
+.PHONY: demo agent-demo test lab clean
 
 demo: .venv/.demo
 	$(BIN)/python -m toolkit demo --model "$(MODEL)" --run "$(RUN)"
+
+agent-demo: .venv/.demo
+	$(BIN)/python -m toolkit demo --model "$(MODEL)" --run runs/agent-demo --cases runs --tag "" --run-as agent \
+		--recipes notebooks/batch/agent_recipes
 
 test: .venv/.test
 	$(BIN)/ruff format --check .

@@ -48,13 +48,13 @@ def test_extract_without_a_call_exits_with_1(tools):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("extract", "--format", "xml"), "'xml' is unknown"),
+        (("extract", "--format", "xml"), "'xml' is not one of"),
         (("extract", "nothing.txt"), "Cannot read 'nothing.txt'"),
         (("extract", "--tools", "nothing.json"), "Cannot read 'nothing.json'"),
         (("evaluate", "nothing.toml"), "nothing.toml"),
         (("evaluate", "RECIPE", "--cases", "markets"), "There is no case file 'markets'"),
         (("evaluate", "RECIPE", "--run", "tools.json/x"), "Choose another run folder"),
-        (("evaluate", "RECIPE", "--mode", "wild"), "--mode 'wild' is unknown"),
+        (("evaluate", "RECIPE", "--mode", "wild"), "'wild' is not one of"),
         (("demo", "--model", "embedded/none", "--run", "r"), "no embedded model 'none'"),
         (("nonsense",), "nonsense"),
     ],

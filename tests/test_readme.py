@@ -44,3 +44,23 @@ def test_every_linked_file_is_there():
 
 def test_models_named_in_the_readme_are_known():
     assert tk.load_model("embedded/smollm2-135m").name == "embedded/smollm2-135m"
+
+
+def test_the_table_of_ready_middleware_is_what_the_code_gives():
+    start, end = "<!-- middleware table: tk.middleware.names_table() -->", "<!-- end of middleware table -->"
+    assert README.split(start)[1].split(end)[0].strip() == tk.middleware.names_table()
+
+
+def test_the_recipe_of_the_readme_can_be_used(tmp_path):
+    code = next(block for block in re.findall(r"```toml\n(.*?)```", README, re.S))
+    path = tmp_path / "mine.toml"
+    path.write_text(code.replace('"my_protocol"', '"hermes"'), "utf-8")
+    recipe = tk.Recipe.load(path)
+    agent = tk.Agent(tk.ScriptedModel(["Hello."]), recipe=recipe)
+    assert agent.run("Hi").text == "Hello."
+    assert recipe.agent.max_model_calls == 8
+    assert tk.Recipe.load(recipe.save(tmp_path / "again.toml")).hash == recipe.hash
+
+
+def test_the_number_of_runs_is_counted():
+    assert f"in {len(tk.load_cases('runs'))} small worlds" in README

@@ -57,13 +57,13 @@ class Request:
         """Return the model's reply."""
         if self.raw:
             return model.complete(self._text, self.schema, self.options)
-        return model.chat(self.messages, self.tools, self.schema, self.options, tool_choice=self.tool_choice)
+        return model.chat(self.messages, **self._arguments)
 
     async def asend(self, model: ChatModel) -> Reply:
         """Return the model's reply without blocking the event loop."""
         if self.raw:
             return await model.acomplete(self._text, self.schema, self.options)
-        return await model.achat(self.messages, self.tools, self.schema, self.options, tool_choice=self.tool_choice)
+        return await model.achat(self.messages, **self._arguments)
 
     def stream(self, model: ChatModel) -> Iterator[Chunk]:
         """Yield the reply piece by piece; the last chunk carries the whole reply."""
@@ -81,12 +81,7 @@ class Request:
 
     @property
     def _arguments(self) -> dict[str, Any]:
-        return {
-            "tools": self.tools,
-            "schema": self.schema,
-            "options": self.options,
-            "tool_choice": self.tool_choice,
-        }
+        return {name: getattr(self, name) for name in ("tools", "schema", "options", "tool_choice")}
 
 
 @dataclass(frozen=True)
@@ -104,26 +99,6 @@ class Asked:
     request: Request
     reply: Reply
     extraction: Extraction
-
-    @property
-    def prompt(self) -> tuple[ChatMessage, ...]:
-        """Return exactly the messages sent."""
-        return self.request.messages
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """Return the tools offered."""
-        return self.request.offered
-
-    @property
-    def schema(self) -> dict[str, Any] | None:
-        """Return what decoding was held to, or None."""
-        return self.request.schema
-
-    @property
-    def options(self) -> Options:
-        """Return the settings sent."""
-        return self.request.options
 
     def __repr__(self) -> str:
         return f"Asked({self.recipe.name!r}: {self.extraction!r})"
@@ -254,7 +229,7 @@ def check_reply(reply: Reply) -> None:
         raise ModelError(f"Model {reply.model!r} failed: {fault.kind}: {fault.message}", fault)
 
 
-def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | None = None, seed_shift: int = 0) -> Asked:
+def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | None = None) -> Asked:
     """Ask the recipe's model one question and read its reply.
 
     Args:
@@ -262,23 +237,16 @@ def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | Non
         messages: text, messages, or a `Case`, which brings its own tools.
         tools: the tools to offer.
         model: a loaded model, such as one wrapped by a store; by default the recipe's own.
-        seed_shift: added to the seed, so that repeats differ at a temperature above 0.
 
     Raises:
         UserError: the model cannot be reached, or the recipe cannot be rendered.
     """
     if hasattr(messages, "expects_call"):
         messages, tools = messages.messages, tools or messages.tools
-    sent = request(recipe, messages, tools, options=shifted(recipe, seed_shift))
+    sent = request(recipe, messages, tools)
     if model is None:
         from toolkit.models import load_model
 
         model = load_model(recipe.model)
     reply = sent.send(model)
     return Asked(recipe, sent, reply, read(recipe, reply, sent.offered))
-
-
-def shifted(recipe: Recipe, seed_shift: int) -> dict[str, Any] | None:
-    """Return the seed of a repeat as options; None where nothing is drawn."""
-    settings = recipe.settings
-    return {"seed": settings.seed + seed_shift} if seed_shift and settings.temperature > 0 else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+RunAs = Annotated[Literal["ask", "agent"], typer.Option(help="One request a case, or the whole loop (--cases runs).")]
 Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes and the store of replies.")]
 
 
@@ -59,8 +60,11 @@ def evaluate(
     model: Annotated[str, typer.Option(help="Use this model in place of the recipes' own.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Times each case is asked.")] = 1,
     limit: Annotated[int, typer.Option(min=0, help="Take only the first N cases; 0 takes all.")] = 0,
+    run_as: RunAs = "ask",
     run: Folder = Path("runs/evaluate"),
-    mode: Annotated[str, typer.Option(help="record (ask for what is missing), replay (never ask), off.")] = "record",
+    mode: Annotated[
+        Literal["record", "replay", "off"], typer.Option(help="Ask for what the store lacks; never ask; no store.")
+    ] = "record",
 ) -> None:
     """Run recipes over cases and print a table of rates with intervals."""
     from toolkit.evaluation import evaluate as sweep
@@ -72,23 +76,17 @@ def evaluate(
     if model:
         found = [recipe.replace(model=model) for recipe in found]
     asked = load_cases(cases, *(tag or ()))
-    how = _mode(mode)
-    if how == "record":
+    if mode == "record":
         for name in dict.fromkeys(recipe.model for recipe in found):
             load_model(name).check()  # before a folder is made
     folder = writable_folder(run)
-    result = sweep(found, asked[:limit] if limit else asked, repeats, folder / "replies.sqlite", mode=how)
+    chosen, store = asked[:limit] if limit else asked, folder / "replies.sqlite"
+    result = sweep(found, chosen, repeats, store, run=run_as, mode=mode)
     result.save(folder)
     typer.echo(result.to_text())
     typer.echo(f"\nTables, recipes and replies are in {folder}")
     if not result.table()["judged"].sum():
         raise UserError("No reply was judged; the lines above say why.")
-
-
-def _mode(value: str) -> Any:
-    if value not in ("record", "replay", "off"):
-        raise UserError(f"--mode {value!r} is unknown. Use record, replay or off.")
-    return value
 
 
 @app.command()
@@ -98,17 +96,13 @@ def extract(
         Path | None, typer.Option(help="JSON file: a list of tools (name, description, parameters).")
     ] = None,
     protocol: Annotated[str, typer.Option(help="'auto', a protocol or a call syntax.")] = "auto",
-    form: Annotated[str, typer.Option("--format", help="json or table.")] = "json",
+    form: Annotated[Literal["json", "table"], typer.Option("--format", help="How to print them.")] = "json",
 ) -> None:
     """Read the tool calls out of a model's reply; exits with 1 where there is none."""
     from toolkit.extraction import extract as read
 
-    if form not in ("json", "table"):
-        raise UserError(f"--format {form!r} is unknown. Use json or table.")
-    known = _read_json(tools) if tools else None
-    if isinstance(known, dict):
-        known = known.get("tools", [known])
-    found = read(_reply(file), tools=known, protocol=_protocol(protocol))
+    reply = _text(file) if file else sys.stdin.buffer.read().decode("utf-8", "replace")
+    found = read(reply, tools=_tools(tools) if tools else None, protocol=_protocol(protocol))
     shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else _call_table(found)
     typer.echo(shown.encode("utf-8", "replace").decode())  # a model can write lone surrogates
     raise typer.Exit(0 if found.calls else 1)
@@ -120,22 +114,19 @@ def _protocol(name: str) -> Any:
     return load_protocol(name) if name in list_protocols() or Path(name).is_dir() else name
 
 
-def _reply(file: Path | None) -> str:
-    if file is None:
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
+def _text(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise UserError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
 
 
-def _read_json(path: Path) -> Any:
+def _tools(file: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
+        found = json.loads(_text(file))
     except ValueError as error:
-        raise UserError(f"{str(path)!r} is no JSON: {error}. Give a list of tools.") from None
+        raise UserError(f"{str(file)!r} is no JSON: {error}. Give a list of tools.") from None
+    return found.get("tools", [found]) if isinstance(found, dict) else found
 
 
 def _call_table(found: Any) -> str:
@@ -155,13 +146,16 @@ def demo(
     run: Folder = Path("runs/demo"),
     cases: Annotated[str, typer.Option(help="Case file, name, or 'all'.")] = "all",
     tag: Annotated[str, typer.Option(help="Keep only cases with this tag; empty takes all.")] = "demo",
+    recipes: Annotated[list[Path] | None, typer.Option(help="Recipe files or folders; by default four.")] = None,
+    run_as: RunAs = "ask",
     recording: Annotated[str, typer.Option(help="Answer from this JSONL of recorded replies, without a model.")] = "",
 ) -> None:
-    """Evaluate a model on four recipes: run the batch notebook through papermill and print its table."""
+    """Evaluate a model: run the batch notebook through papermill and print its table."""
     from toolkit.evaluation.batch import run_demo
 
-    parameters = {"model": model, "cases": cases, "tag": tag, "recording": recording}
-    typer.echo(run_demo(run, parameters))
+    chosen = [str(path.resolve()) for path in recipes or ()]
+    parameters = {"model": model, "recipes": chosen, "cases": cases, "tag": tag, "run_as": run_as}
+    typer.echo(run_demo(run, {**parameters, "recording": recording}))
 
 
 def main() -> None:

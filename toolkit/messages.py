@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeGuard
+from typing import Any
 
 from toolkit.errors import ConfigError
 
@@ -233,7 +233,6 @@ def HumanMessage(content: str) -> ChatMessage:  # noqa: N802
     return ChatMessage.from_user(content)
 
 
-_TOOL = ChatRole.TOOL
 _ROLES = {role.value: role for role in ChatRole}
 # the words of chat servers and LangChain; a function's result in OpenAI's older form is a tool's
 _WORDS = {**_ROLES, "human": ChatRole.USER, "ai": ChatRole.ASSISTANT, "developer": ChatRole.SYSTEM}
@@ -264,6 +263,10 @@ def _part_from_dict(data: Mapping[str, Any]) -> Part:
     raise ConfigError(f"{dict(data)!r} is no part of a message: expected text, tool_call or tool_call_result.")
 
 
+class _Unlinked(ChatMessage):
+    """Answer a call of which only the id is known, until `as_messages` finds it; its class costs others no look."""
+
+
 def from_openai(data: Mapping[str, Any]) -> ChatMessage:
     """Build a message from OpenAI's wire form.
 
@@ -279,7 +282,8 @@ def from_openai(data: Mapping[str, Any]) -> ChatMessage:
         content = _text_of(content)
     if role is ChatRole.TOOL:
         origin = ToolCall(data.get("name") or data.get("tool_name") or "", {}, data.get("tool_call_id"))
-        return ChatMessage.from_tool(content or "", origin, data.get("status") == "error", meta)
+        kind = ChatMessage if origin.tool_name else _Unlinked
+        return kind.from_tool(content or "", origin, data.get("status") == "error", meta)
     calls = tuple(_call_from_openai(call) for call in data.get("tool_calls") or ())
     said: tuple[Part, ...] = (TextContent(content),) if content is not None and (content or not calls) else ()
     return ChatMessage(role, said + calls, data.get("name"), meta)
@@ -346,10 +350,10 @@ def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) ->
     Raises:
         ConfigError: something in it is none of these.
     """
-    plain = isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}  # the common case, at C speed
-    found: list[ChatMessage] = list(value) if plain else list(_read(value))  # type: ignore[arg-type] # told above
-    results = [part for message in found if message.role is _TOOL for part in message.parts]
-    return list(_linked(found)) if any(map(_nameless, results)) else found
+    if isinstance(value, (list, tuple)) and set(map(type, value)) == {ChatMessage}:  # the common case, at C speed
+        return list(value)
+    found = list(_read(value))
+    return list(_linked(found)) if _Unlinked in map(type, found) else found
 
 
 def _read(value: Any) -> Iterator[ChatMessage]:
@@ -379,14 +383,14 @@ def _langchain_wire(message: Any) -> dict[str, Any]:
     return {**wire, "role": getattr(message, "role", kind), "content": message.content}
 
 
-def _nameless(part: Part) -> TypeGuard[ToolCallResult]:
-    return type(part) is ToolCallResult and not part.origin.tool_name
-
-
 def _linked(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
-    """Yield the messages, each nameless result with the earlier call of its id."""
+    """Yield the messages, each unlinked result with the latest earlier call of its id."""
     calls: dict[str | None, ToolCall] = {}
     for message in messages:
         calls.update((call.id, call) for call in message.tool_calls if call.id)
-        parts = (replace(p, origin=calls.get(p.origin.id, p.origin)) if _nameless(p) else p for p in message.parts)
-        yield replace(message, parts=tuple(parts))
+        if isinstance(message, _Unlinked):
+            [result] = message.tool_call_results
+            origin = calls.get(result.origin.id, result.origin)
+            yield ChatMessage.from_tool(result.result, origin, result.error, message.meta)
+        else:
+            yield message

@@ -32,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from toolkit.errors import ConfigError, check_word, did_you_mean
+from toolkit.errors import ConfigError, check_word
 from toolkit.models.base import ChatModel, Options
 from toolkit.prompting.protocols import ARMS, Arm, Protocol, load_protocol
 
@@ -76,11 +76,11 @@ class AgentSettings:
         check_word("on_tool_error", self.on_tool_error, ("result", "raise"))
         check_word("hidden_tools", self.hidden_tools, ("refuse", "allow"))
         for name in ("max_model_calls", "max_run_tokens", "max_seconds", "max_repeats", "max_reasks", "tool_timeout_s"):
-            value, least = getattr(self, name), 0 if name == "max_reasks" else 1e-9
+            value = getattr(self, name)
             kinds = (int, float) if name in ("max_seconds", "tool_timeout_s") else int
-            wrong = isinstance(value, bool) or not isinstance(value, kinds) or not value >= least
+            wrong = isinstance(value, bool) or not isinstance(value, kinds) or not value >= 0
             if wrong and (value is not None or name == "max_reasks"):
-                raise ConfigError(f"{name} must be a number above 0, or None for no limit, not {value!r}.")
+                raise ConfigError(f"{name} must be a number from 0 on, or None for no limit, not {value!r}.")
         for name in ("concurrent", "dedupe"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} must be true or false, not {getattr(self, name)!r}.")
@@ -98,17 +98,13 @@ class AgentSettings:
             raise ConfigError(f"agent must be a table of settings, not {value!r}.")
         known = [item.name for item in fields(cls)]
         for name in value:
-            if name not in known:
-                raise ConfigError(f"Unknown agent setting {name!r}. {did_you_mean(str(name), known)}")
+            check_word("agent setting", name, known)
         settings: dict[str, Any] = {name: None if item == UNLIMITED else item for name, item in value.items()}
         return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that are not the default, as TOML can hold them."""
-        plain = AgentSettings()
-        found = {item.name: getattr(self, item.name) for item in fields(self)}
-        changed = {name: value for name, value in found.items() if value != getattr(plain, name)}
-        return {name: UNLIMITED if value is None else value for name, value in changed.items()}
+        return {name: UNLIMITED if value is None else value for name, value in _changes(self, AgentSettings()).items()}
 
 
 @dataclass(frozen=True)
@@ -184,8 +180,7 @@ class Recipe:
         """
         known = [item.name for item in fields(self)]
         for key in changes:
-            if key not in known:
-                raise ConfigError(f"A recipe has no field {key!r}. {did_you_mean(key, known)}")
+            check_word("field of a recipe", key, known)
         changed = replace(self, **changes)
         if "protocol" not in changes and "loaded_protocol" in self.__dict__:
             changed.__dict__["loaded_protocol"] = self.loaded_protocol  # it may be an edited one, see `using`
@@ -199,10 +194,15 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data, defaults left out."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        data |= {"agent": self.agent.to_dict(), "middleware": list(self.middleware)}
-        always = ("name", "model", "arm", "protocol")
-        return {k: v for k, v in data.items() if k in always or v != _DEFAULTS.get(k)}
+        data: dict[str, Any] = {
+            "model": self.model,
+            "arm": self.arm,
+            "protocol": self.protocol,
+            **_changes(self, Recipe(self.model)),
+        }
+        if "agent" in data:
+            data["agent"] = self.agent.to_dict()
+        return {**data, **({"middleware": list(self.middleware)} if self.middleware else {}), "name": self.name}
 
     @classmethod
     def of_model(cls, model: ChatModel, protocol: str | Path | Protocol = "hermes", **others: Any) -> Recipe:
@@ -224,15 +224,14 @@ class Recipe:
             ConfigError: an unknown or missing field, or a value of the wrong kind; the message says which.
         """
         known = [item.name for item in fields(cls)]
-        for key in data:
-            if key not in known:
-                raise ConfigError(f"{where}: unknown field {key!r}. {did_you_mean(key, known)}")
-        if not isinstance(data.get("model"), str):
-            raise ConfigError(f'{where}: needs model = "NAME", such as "embedded/smollm2-135m".')
-        for key, kind in _KINDS:
-            if key in data and not isinstance(data[key], kind):
-                raise ConfigError(f"{where}: {key} has the wrong kind of value, {data[key]!r}.")
         try:
+            for key in data:
+                check_word("field", key, known)
+            if not isinstance(data.get("model"), str):
+                raise ConfigError('needs model = "NAME", such as "embedded/smollm2-135m".')
+            for key, kind in _KINDS:
+                if key in data and not isinstance(data[key], kind):
+                    raise ConfigError(f"{key} has the wrong kind of value, {data[key]!r}.")
             return cls(**data)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
@@ -289,13 +288,15 @@ class Recipe:
         ]
 
 
-_DEFAULTS: dict[str, Any] = {
-    "options": {}, "extraction": "protocol", "tool_choice": "auto", "parallel": True, "system": "", "agent": {},
-    "middleware": [],
-}  # fmt: skip
 _KINDS: tuple[tuple[str, type], ...] = (
     ("options", Mapping), ("parallel", bool), ("system", str), ("tool_choice", str), ("name", str), ("protocol", str),
 )  # fmt: skip
+
+
+def _changes(value: Any, plain: Any) -> dict[str, Any]:
+    """Return the fields in which one dataclass differs from another."""
+    found = {item.name: getattr(value, item.name) for item in fields(value)}
+    return {name: item for name, item in found.items() if item != getattr(plain, name)}
 
 
 def _listed(value: Any) -> list[Any]:

@@ -78,7 +78,8 @@ desk, house, lab or shop (`toolkit/worlds`). `tk.evaluate(recipes, "runs/home", 
 {example}
 ```
 
-- `world` names a world; `start` is laid over its usual start. `tools` are names of its tools; left out, all of them.
+- `world` names a world; `start` is laid over its usual start (`worlds/`). `tools` are names of its tools; left out,
+  all of them.
 - `turns` are what the user says next, each after the agent's answer.
 - `expect.calls` must all be made, in any order, in whatever turn. Each stands for a call of its own; where several made
   calls could be the expected one, they are shared out as well as can be.

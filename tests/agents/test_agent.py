@@ -122,7 +122,7 @@ def test_tokens_and_seconds_are_limited(add):
     with pytest.raises(LimitError, match="140 tokens"):
         tk.Agent(tk.ScriptedModel(replies), [add], max_run_tokens=100).run("go")
     with pytest.raises(LimitError, match="max_seconds"):
-        tk.Agent(tk.ScriptedModel(replies), [add], max_seconds=1e-9).run("go")
+        tk.Agent(tk.ScriptedModel(replies), [add], max_seconds=0).run("go")
 
 
 def test_a_model_that_repeats_itself_is_stopped(add):

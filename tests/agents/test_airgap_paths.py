@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import toolkit as tk
-from toolkit.agents.airgap.stream import VisibleText
+from toolkit.agents.airgap.chat import VisibleText
 from toolkit.asking import stream_reader
 from toolkit.models.base import Chunk
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.agents.originals.two_mode import NO_CONTEXT, cut_json
 from toolkit.agents.two_mode.actions import Action, as_actions, reply_schema
-from toolkit.agents.two_mode.history import shown_turns
+from toolkit.agents.two_mode.prompts import shown_turns
 from toolkit.agents.two_mode.reading import read_actions
 from toolkit.agents.two_mode.turn import TwoModeTurn
 from toolkit.worlds.marketplace import Marketplace

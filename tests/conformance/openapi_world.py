@@ -38,7 +38,7 @@ def recorded(scenario: Data) -> Iterator[list[Data]]:
         if "send_error" in scenario:
             raise tk.ToolInvocationError(scenario["send_error"])
         body = json.dumps(scenario.get("response", {"ok": True})).encode()
-        return Answer(200, "OK", "application/json", body, request.url)
+        return Answer(200, "application/json", body, request.url)
 
     with mock.patch.object(openapi, "exchange", exchange):
         yield sent

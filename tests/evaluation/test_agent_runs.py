@@ -257,3 +257,24 @@ def test_the_recipe_says_how_the_agent_runs():
     assert model.requests[0]["messages"][0].text.startswith("Be brief.")
     assert (row["requests"], row["stop_reason"], row["outcome"]) == (1, "error", "wrong_call")
     assert row["detail"].startswith("limit: LimitError: All 1 model calls")
+
+
+def test_a_recipe_by_hand_takes_the_way_that_was_measured():
+    """Real replies of the embedded model, recorded: rows of a sweep against agents made of the same recipes."""
+    store = tk.Store(tk.resources.path("data/recordings/04_middleware.jsonl"))
+    recipes = tk.load_recipes(tk.resources.path("notebooks/batch/agent_recipes"))
+    cases = tk.load_cases("runs", "demo")
+    result = tk.evaluate(recipes, cases, run="agent", store=store, mode="replay", progress=False)
+    rows = {(row["recipe"], row["case"]): row["calls"] for row in result.rows.to_dict("records")}
+    for recipe in recipes:
+        for case in cases:
+            world = load_world(case.scenario.world, case.scenario.start)
+            own = {tool.name: tool for tool in world.tools}
+            agent = tk.Agent(store.wrap(recipe.model, mode="replay"), [own[t.name] for t in case.tools], recipe=recipe)
+            try:
+                trace = agent.run(list(case.messages))
+            except tk.AgentError as error:
+                trace = error.trace
+            made = [{"name": e.data["call"].tool_name, "arguments": e.data["call"].arguments}
+                    for e in trace.of_kind("tool_call")]  # fmt: skip
+            assert json.loads(rows[recipe.name, case.id] or "[]") == made

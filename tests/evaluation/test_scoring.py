@@ -3,8 +3,9 @@
 import pytest
 
 import toolkit as tk
+from toolkit.evaluation import scoring
 from toolkit.evaluation.cases import Case
-from toolkit.evaluation.scoring import is_degenerate, score
+from toolkit.evaluation.scoring import score
 from toolkit.extraction import extract
 from toolkit.models.base import Fault, Reply
 
@@ -79,7 +80,7 @@ def test_faults_are_outcomes_of_their_own(fault, text, outcome):
     ids=["loop", "blank lines", "loop that ended", "cut prose", "native call only"],
 )
 def test_degenerate(reply, degenerate):
-    assert is_degenerate(reply) is degenerate
+    assert bool(scoring.degenerate(reply)) is degenerate
 
 
 def test_native_calls_are_scored_like_read_ones():

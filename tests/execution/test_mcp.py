@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
-from toolkit.execution.mcp import open_session
+from toolkit.execution.mcp import McpSession, _tool
 from toolkit.execution.secrets import Secret
 from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall
@@ -129,7 +130,7 @@ def test_a_session_goes_on_once_the_server_answers_again() -> None:
 
 @pytest.mark.parametrize("given", [None, 0, float("inf")], ids=repr)
 def test_every_session_has_a_finite_limit(given: Any) -> None:
-    assert 0 < inspect.signature(open_session).parameters["timeout_s"].default < 120
+    assert 0 < inspect.signature(McpSession).parameters["timeout_s"].default < 120
     with pytest.raises(ConfigError, match="finite number of seconds"):
         Toolset.from_mcp(SERVER, timeout_s=given)
 
@@ -184,7 +185,7 @@ def test_secret_reaches_the_server_and_no_error(monkeypatch: pytest.MonkeyPatch)
         )
         assert (result.error, "s3cret" in repr(result) + str(result.traceback)) == (True, False)
         assert found["environment"](name="TOOLKIT_TEST_KEY") == ""
-        assert "s3cret" not in repr(found) + repr(found.connection.target)
+        assert "s3cret" not in repr(found) + repr(found.connection)
     code = "import os, sys; sys.exit('bad key ' + os.environ['API_KEY'])"
     with pytest.raises(UserError, match=r"bad key \[hidden\]"):
         Toolset.from_mcp([sys.executable, "-c", code], env={"API_KEY": secret}, timeout_s=10)
@@ -216,10 +217,10 @@ def test_missing_package_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_schema_that_refers_outside_is_refused() -> None:
-    from toolkit.execution.mcp import _refuse_outside_references
-
-    with pytest.raises(ConfigError, match="allowed_tools"):
-        _refuse_outside_references({"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, "t")
+    schema = {"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}
+    listed = SimpleNamespace(name="t", description="", title="T", input_schema=schema, annotations=None)
+    with pytest.raises(ConfigError, match="leads out of the schema"):
+        _tool(None, listed, "")
 
 
 def test_tools_are_ordinary_tools(tools: Toolset) -> None:

@@ -326,6 +326,21 @@ def test_data_behind_a_call_is_not_its_fault(text: str) -> None:
     assert [call.arguments for call in extract(text, TOOLS).calls] == [{"city": "Oslo"}]
 
 
+def test_a_block_of_lines_keeps_its_indents() -> None:
+    text = "tool: beep\narguments:\n  code: |\n    def f():\n        return 1\n  tags:\n    - a b\n    - 2\n"
+    assert extract(text, TOOLS).calls[0].arguments == {"code": "def f():\n    return 1", "tags": ["a b", 2]}
+
+
+@pytest.mark.parametrize("thought", ["<think>", "[THINK]", "◁think▷", "<|begin_of_thought|>", "<|open|>think<|sep|>"])
+def test_a_call_behind_a_thought_is_one_and_one_in_it_is_none(thought: str) -> None:
+    end = thought.replace("<think", "</think").replace("[T", "[/T").replace("◁", "◁/").replace("begin", "end")
+    end = end.replace("open", "close")
+    found = extract(f"Well. {thought}Perhaps:\n{OSLO}\n{end}{OSLO}", TOOLS)
+    assert [call.arguments for call in found.calls] == [{"city": "Oslo"}]
+    assert [one.reason for one in found.rejected] == ["in_thinking"]
+    assert (found.text, found.thinking) == ("Well.", f"Perhaps:\n{OSLO}")
+
+
 def test_calls_in_thought_if_only() -> None:
     text = f"<think>So: <tool_call>{OSLO}</tool_call></think>"
     assert extract(text, TOOLS).status == "abstained"

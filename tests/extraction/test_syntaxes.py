@@ -49,6 +49,7 @@ def test_the_example_of_a_call_syntax_is_read(syntax: Syntax, protocol: str, bef
     [call] = found.calls
     assert (call.tool_name, call.arguments, found.rejected) == ("f", {"a": 1}, ())
     assert call.syntax in syntax.labels
+    assert call.repairs == (("missing_open_brace",) if syntax.example.startswith('"name"') else ())
     assert found.text in (before.strip(), f"{before}I look.")  # the recipient in a line has words before it
 
 

@@ -148,7 +148,7 @@ def test_langchain_tools_and_messages(server):
 def test_options_pass_or_are_told(server):
     server.lines = ["a", "b"]
     llm = make(server)
-    with pytest.warns(UserWarning, match="drops 'logit_bias'"):
+    with pytest.warns(UserWarning, match="drops logit_bias"):
         bound = llm.bind(temperature=0.5, logit_bias={"1": 1})
     bound.invoke("hi", stop=["END"])
     assert server.asked[0]["temperature"] == 0.5

@@ -49,8 +49,8 @@ def test_what_a_model_is_told_is_shown_and_escaped(shell):
     html = shell.run_cell_magic("tools", "", CELL)._repr_html_()
     assert "tools" in shell.user_ns
     assert "Boil &lt;water&gt;." in html
-    assert "<code>kettle</code> <i>string, may be left out</i>" in html
-    assert "<code>minutes</code> <i>integer</i>: how long" in html
+    assert "kettle (string, optional)" in html
+    assert "minutes (integer, required): how long" in html
     assert "_helper" not in html
 
 

@@ -69,7 +69,7 @@ class TestRealModel:
         assert reply.completion_tokens == 12
         assert reply.prompt_tokens == 32
         assert reply.seconds > 0
-        assert reply.raw["timings"]["predicted_n"] == 12
+        assert reply.raw["response"]["timings"]["predicted_n"] == 12
 
     def test_same_request_same_words_and_the_prefix_comes_from_the_cache(self, model):
         first, again = model.chat("Say hi"), model.chat("Say hi")
@@ -114,9 +114,9 @@ class TestRealModel:
     @pytest.mark.slow
     def test_a_server_that_hangs_is_left_and_a_new_one_loaded(self, embedded_weights, monkeypatch):
         code = (
-            "from toolkit.models import llama, load_model, embedded\n"
+            "from toolkit.models import base, llama, load_model\n"
             "llama._SECONDS_TO_STOP = 0.2\n"
-            "embedded.request_schema = lambda schema: schema\n"  # let a schema pass on which llama.cpp hangs
+            "base.request_schema = lambda schema: schema\n"  # let a schema pass on which llama.cpp hangs
             "model = load_model('embedded/smollm2-135m', num_ctx=256, num_predict=4, timeout_s=1)\n"
             "schema = {'type': 'string', 'minLength': 5, 'maxLength': 2}\n"
             "print(model.chat('Hi', schema=schema).fault.kind, model.chat('Hi', options={'timeout_s': 60}).fault)"

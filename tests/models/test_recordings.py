@@ -86,11 +86,6 @@ def test_a_line_holds_no_wire_noise(recording):
     assert "raw" not in row["reply"]
 
 
-def test_some_models_only(recording, tmp_path):
-    with Store(recording) as store:
-        assert store.export_jsonl(tmp_path / "b.jsonl", models=["other"]) == 1
-
-
 def test_a_recording_only_replays(recording):
     with Store(recording) as store:
         assert store.replay_model("scripted").chat("a").text == "x"

@@ -4,7 +4,8 @@ import pytest
 
 from toolkit.errors import ConfigError
 from toolkit.models import Fault, Reply
-from toolkit.models.schemas import request_schema, schema_problem, with_schema_checked
+from toolkit.models.backend import with_schema_checked
+from toolkit.models.schemas import request_schema, schema_problem
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

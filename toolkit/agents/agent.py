@@ -8,16 +8,18 @@ Not here: the order of steps (`toolkit.agents.loop`), middleware (`toolkit.agent
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolkit.agents import performer
+from toolkit.agents import drivers
 from toolkit.agents.middleware import AgentMiddleware
+from toolkit.agents.modes import BLOCKING, YIELDING, at_once
+from toolkit.agents.performer import executed, streamed
 from toolkit.agents.plan import Plan
 from toolkit.agents.requests import system_of
 from toolkit.agents.run import Setup
 from toolkit.agents.structured import response_tool
-from toolkit.agents.tool_calls import ToolStage
 from toolkit.errors import ConfigError, check_word
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Options
@@ -95,19 +97,14 @@ class Agent:
         own = (*(_built(entry) for entry in recipe.middleware), *middleware)
         plan = Plan(own, tuple(as_tools(tools)), state_schema)
         _check_choice(recipe.tool_choice, plan.tools)
-        system = _system(system_prompt)
-        if system is None and recipe.system:
-            system = ChatMessage.from_system(recipe.system)
+        system = system_prompt if system_prompt is not None else recipe.system or None
         self.recipe = recipe
         self.setup = Setup(
             recipe=recipe,
             model=self.model,
             plan=plan,
-            stage=ToolStage(
-                plan.by_name, plan.fields, recipe.agent.on_tool_error == "raise", recipe.agent.tool_timeout_s
-            ),
             name=name,
-            system_message=system,
+            system_message=None if system is None else system_of(system),
             response_format=response_format,
             response=response_tool(response_format) if response_format is not None else None,
         )
@@ -134,13 +131,13 @@ class Agent:
             UpdateError: a hook, wrapper or tool returned something unusable.
             ModelError: the server failed. Every error has `.trace`.
         """
-        return performer.execute(self.setup, _input(question, state), context, trace_file)
+        return at_once(executed(self.setup, _input(question, state), context, trace_file, None, BLOCKING))
 
     async def arun(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
     ) -> Trace:
         """Run to an answer without blocking the event loop; see `run`."""
-        return await performer.aexecute(self.setup, _input(question, state), context, trace_file)
+        return await executed(self.setup, _input(question, state), context, trace_file, None, YIELDING)
 
     def stream(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
@@ -149,13 +146,13 @@ class Agent:
 
         Model calls that middleware makes have their own `source`. The last event, of kind `end`, holds the trace.
         """
-        return performer.stream(self.setup, _input(question, state), context, trace_file)
+        return drivers.stream(partial(streamed, self.setup, _input(question, state), context, trace_file))
 
     def astream(
         self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
     ) -> AsyncIterator[Event]:
         """Yield the events of a run as they happen; see `stream`. Closing the iterator cancels the run."""
-        return performer.astream(self.setup, _input(question, state), context, trace_file)
+        return drivers.astream(partial(streamed, self.setup, _input(question, state), context, trace_file))
 
     def __repr__(self) -> str:
         tools = ", ".join(tool.name for tool in self.tools)
@@ -192,10 +189,6 @@ def _check_choice(choice: str, tools: tuple[Tool, ...]) -> None:
     check_word("tool_choice", choice, ("auto", "none", "any", *names))
     if choice == "any" and not tools:
         raise ConfigError("tool_choice 'any' needs at least one tool.")
-
-
-def _system(prompt: str | ChatMessage | None) -> ChatMessage | None:
-    return None if prompt is None else system_of(prompt)
 
 
 def _input(question: Any, state: Mapping[str, Any]) -> dict[str, Any]:

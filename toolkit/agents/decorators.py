@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from toolkit.agents.middleware import (
@@ -72,10 +73,10 @@ class HookDecorator(Generic[F]):
         def build(target: F) -> AgentMiddleware:
             if not callable(target):
                 raise ConfigError(f"@{self.hook} decorates a function, not {target!r}. Give options by name.")
-            method = _method(target)
+            method = partial(target)  # which takes an attribute, and no `self`
             method.__can_jump_to__ = targets  # type: ignore[attr-defined] # read by `jump_targets`
             slot = f"a{self.hook}" if _is_async(target) else self.hook
-            return _instance(target, self.hook, {slot: method}, **options)
+            return _instance(target, self.hook, {slot: staticmethod(method)}, **options)
 
         return build if function is None else build(function)
 
@@ -84,25 +85,10 @@ def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _method(target: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function as a method, a coroutine function as one that is told as such."""
-    if _is_async(target):
-
-        async def amethod(self: AgentMiddleware, first: Any, second: Any) -> Any:
-            return await target(first, second)
-
-        return amethod
-
-    def method(self: AgentMiddleware, first: Any, second: Any) -> Any:
-        return target(first, second)
-
-    return method
-
-
 def _instance(
     function: Callable[..., Any],
     hook: str,
-    methods: dict[str, Callable[..., Any]],
+    methods: dict[str, Any],
     *,
     state_schema: Any = None,
     tools: Sequence[Any] | None = None,

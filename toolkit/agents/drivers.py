@@ -15,30 +15,41 @@ import asyncio
 import contextvars
 import queue
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.asking import Request
 from toolkit.models.base import ChatModel, Chunk, Reply, last_reply
+from toolkit.traces import Trace
 
 T = TypeVar("T")
 Token = Callable[[Chunk], None]
 Send = Callable[[Any], None]
+Work = Callable[[Send, Mode], Coroutine[Any, Any, Any]]
 
 
 class Performer(Protocol):
     """Do what a run asks for, one step at a time."""
 
-    def perform(self, step: Any) -> Any:
+    async def perform(self, step: Any, mode: Mode) -> Any:
         """Do a step and return what came of it."""
-
-    async def aperform(self, step: Any) -> Any:
-        """Do a step without blocking the event loop."""
 
 
 def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:
     """Run to the end on this thread and return what the run returns."""
+    return at_once(driven(steps, performer, BLOCKING))
+
+
+async def adrive(steps: Generator[Any, Any, T], performer: Performer) -> T:
+    """Run to the end on the running event loop and return what the run returns."""
+    return await driven(steps, performer, YIELDING)
+
+
+async def driven(steps: Generator[Any, Any, T], performer: Performer, mode: Mode) -> T:
+    """Run to the end and return what the run returns."""
     move: Callable[[Any], Any] = steps.send
     given: Any = None
     while True:
@@ -47,66 +58,40 @@ def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return] # what the generator returns
         try:
-            given, move = performer.perform(step), steps.send
+            given, move = await performer.perform(step, mode), steps.send
         except BaseException as error:  # the run must hear of it, whatever it is
-            given, move = without_stop(error), steps.throw
-
-
-async def adrive(steps: Generator[Any, Any, T], performer: Performer) -> T:
-    """Run to the end on the running event loop and return what the run returns."""
-    move: Callable[[Any], Any] = steps.send
-    given: Any = None
-    while True:
-        try:
-            step = move(given)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        try:
-            given, move = await performer.aperform(step), steps.send
-        except BaseException as error:
-            given, move = without_stop(error), steps.throw
-
-
-def without_stop(error: BaseException) -> BaseException:
-    """Return the error; in place of a StopIteration, which would end a run as if all were well, a RuntimeError."""
-    if not isinstance(error, StopIteration):
-        return error
-    told = RuntimeError(f"A hook, tool or model raised {error!r}. Give next() a default, or catch it there.")
-    told.__cause__ = error
-    return told
+            given, move = error, steps.throw
 
 
 class StreamEnd(BaseException):
     """Stop a run whose stream nobody listens to any more; what it sends next ends it."""
 
 
-def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
+def stream(work: Work) -> Iterator[Any]:
     """Yield what `work` sends, then what it returns; it goes on a thread of its own. Closing the iterator stops it."""
-    sent: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-    closed = threading.Event()
-
-    told = threading.Event()
+    sent: queue.SimpleQueue[tuple[bool, Any, BaseException | None]] = queue.SimpleQueue()
+    closed, told = threading.Event(), threading.Event()
 
     def send(value: Any) -> None:
         if not closed.is_set():
-            sent.put((False, value))
+            sent.put((False, value, None))
         elif not told.is_set():  # once: what the run notes of its end must not fail
             told.set()
             raise StreamEnd
 
     def run() -> None:
         try:
-            sent.put((True, work(send)))
+            sent.put((True, at_once(work(send, BLOCKING)), None))
         except BaseException as error:  # crosses threads as a value
-            sent.put((True, _Failure(error)))
+            sent.put((True, None, error))
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="toolkit-run", daemon=True).start()
     try:
         while True:
-            done, value = sent.get()
-            if isinstance(value, _Failure):
-                raise value.error
+            done, value, error = sent.get()
+            if error is not None:
+                raise error
             yield value
             if done:
                 return
@@ -114,37 +99,31 @@ def stream(work: Callable[[Send], Any]) -> Iterator[Any]:
         closed.set()
 
 
-async def astream(work: Callable[[Send], Awaitable[Any]]) -> AsyncIterator[Any]:
+async def astream(work: Work) -> AsyncIterator[Any]:
     """Yield what `work` sends, then what it returns. Closing the iterator cancels it."""
-    sent: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue()
+    sent: asyncio.Queue[tuple[bool, Any, BaseException | None]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def send(value: Any) -> None:
-        loop.call_soon_threadsafe(sent.put_nowait, (False, value))
+    def send(value: Any, done: bool = False, error: BaseException | None = None) -> None:
+        loop.call_soon_threadsafe(sent.put_nowait, (done, value, error))
 
     async def run() -> None:
         try:
-            last: Any = await work(send)
+            send(await work(send, YIELDING), True)
         except BaseException as error:  # a CancelledError of the run's own is told too, or the reader waits for ever
-            last = _Failure(error)
-        loop.call_soon_threadsafe(sent.put_nowait, (True, last))  # behind all that was sent
+            send(None, True, error)
 
     task = asyncio.ensure_future(run())
     try:
         while True:
-            done, value = await sent.get()
-            if isinstance(value, _Failure):
-                raise value.error
+            done, value, error = await sent.get()
+            if error is not None:
+                raise error
             yield value
             if done:
                 return
     finally:
         task.cancel()
-
-
-@dataclass
-class _Failure:
-    error: BaseException
 
 
 @dataclass(slots=True)
@@ -157,10 +136,20 @@ class Ask:
 
 @dataclass(slots=True)
 class Act:
-    """Want something done; the answer is what it returns."""
+    """Want something done; the answer is what the body returns."""
 
-    run: Callable[[], Any]
-    arun: Callable[[], Awaitable[Any]]
+    body: Callable[[Mode], Awaitable[Any]]
+
+
+def asked(
+    trace: Trace, model: ChatModel, request: Request, source: str = "agent", **noted: Any
+) -> Generator[Ask, Reply, Reply]:
+    """Put one request, note it and its reply in the trace, and return the reply."""
+    number = len(trace.events)
+    trace.record("model_call", source, model=model.name, messages=request.messages, number=number, **noted)
+    reply = yield Ask(model, request)
+    trace.record("model_reply", source, reply=reply, number=number)
+    return reply
 
 
 class Worker:
@@ -173,38 +162,30 @@ class Worker:
     def __init__(self, token: Token | None = None) -> None:
         self.token = token
 
-    def perform(self, step: Ask | Act) -> Any:
+    async def perform(self, step: Ask | Act, mode: Mode) -> Any:
         """Do a step."""
-        return put(step, self.token) if isinstance(step, Ask) else step.run()
-
-    async def aperform(self, step: Ask | Act) -> Any:
-        """Do a step without blocking the event loop."""
-        return await aput(step, self.token) if isinstance(step, Ask) else await step.arun()
+        if isinstance(step, Ask):
+            return await put(step.request, step.model, self.token, mode)
+        return await step.body(mode)
 
 
-def put(step: Ask, token: Token | None) -> Reply:
+async def put(request: Request, model: ChatModel, token: Token | None, mode: Mode) -> Reply:
     """Put a request to its model; with `token` the reply is streamed."""
     if token is None:
-        return step.request.send(step.model)
-
-    def chunks() -> Iterator[Chunk]:
-        pieces = step.request.stream(step.model)
-        try:
-            for chunk in pieces:
-                token(chunk)
-                yield chunk
-        finally:
-            pieces.close()  # type: ignore[attr-defined] # every back end's stream is a generator
-
-    return last_reply(chunks())
-
-
-async def aput(step: Ask, token: Token | None) -> Reply:
-    """Put a request to its model without blocking the event loop."""
-    if token is None:
-        return await step.request.asend(step.model)
+        return request.send(model) if mode is BLOCKING else await request.asend(model)
     reply = None
-    async for chunk in step.request.astream(step.model):
-        token(chunk)
-        reply = chunk.reply or reply
-    return reply or last_reply(iter(()))
+    async with aclosing(_pieces(request, model, mode)) as pieces:
+        async for chunk in pieces:
+            token(chunk)
+            reply = chunk.reply or reply
+    return reply or last_reply(iter(()))  # which says what is wrong
+
+
+async def _pieces(request: Request, model: ChatModel, mode: Mode) -> AsyncGenerator[Chunk, None]:
+    if mode is YIELDING:
+        async for chunk in request.astream(model):
+            yield chunk
+        return
+    with closing(request.stream(model)) as chunks:  # type: ignore[type-var] # every back end's stream is a generator
+        for chunk in chunks:
+            yield chunk

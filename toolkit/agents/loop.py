@@ -2,7 +2,7 @@
 
 It yields what is to be done and receives what came of it:
 
-    RunHook(hook, subject)   -> what the hook returned; its subject is the state, or the error for `on_error`
+    RunHook(hook, given)     -> what the hook returned
     CallModel(request)       -> ModelResponse; commands of the wrappers are in `run.commands`
     RunTools(calls)          -> one outcome a call, in the order of the calls
 
@@ -31,10 +31,10 @@ from toolkit.traces import Trace
 
 @dataclass(slots=True)
 class RunHook:
-    """Want one hook run: of a node with the state, or an error hook with the error too."""
+    """Want one hook run, with what it is given."""
 
     hook: Hook
-    subject: tuple[Any, ...]
+    given: tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
     except BaseException as error:
         for hook in run.chains.on_error:
             try:
-                yield RunHook(hook, (error, run.state.view()))
+                yield RunHook(hook, (error, run.state.view(), run.runtime))
             except Exception as fault:  # of an error hook; it must not hide the error it was told of
                 run.trace.record("error", hook.label, error=f"{type(fault).__name__}: {fault}")
         run.trace.fail(error, run.state.messages, run.state.output())
@@ -105,7 +105,7 @@ def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
         state = run.state.view()
         if hook.when is not None and not hook.when(state):
             continue
-        update = yield RunHook(hook, (state,))
+        update = yield RunHook(hook, (state, run.runtime))
         if update is not None:
             jump = run.merge(update, hook.label, hook.targets)
             if jump is not None:
@@ -258,8 +258,8 @@ def _tools(run: Run) -> Stage:
     once = _distinct(calls) if run.settings.dedupe else calls
     outcomes = yield RunTools(once)
     jump = None
-    given = outcomes if len(once) == len(calls) else _for_all(calls, once, outcomes)
-    for call, outcome in zip(calls, given, strict=True):
+    given = outcomes if once is calls else _for_all(calls, once, outcomes)
+    for call, outcome in zip(calls, given):  # noqa: B905 - one each; being strict costs more than the loop
         if type(outcome) is ChatMessage:
             run.state.put(outcome)
         elif isinstance(outcome, Command):

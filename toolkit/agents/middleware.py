@@ -45,7 +45,6 @@ ModelResult = ModelResponse | ChatMessage | ExtendedModelResponse
 ModelHandler = Callable[[ModelRequest], ModelResponse]
 ToolHandler = Callable[[ToolCallRequest], ToolAnswer]
 RunHandler = Callable[[AgentRequest], Trace]
-AsyncRunHandler = Callable[[AgentRequest], Awaitable[Trace]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -2,7 +2,7 @@
 
 A wrapper that asks a person waits until every earlier call of the turn has passed: it was asked about, or needs no
 question, or is done. No call waits for a later one, so nobody waits for ever.
-Not here: running the calls (`toolkit.agents.drivers`).
+Not here: running the calls (`toolkit.agents.performer`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Everything that can be wrong with a list of middleware is found here, when the agent is built: a name given twice,
 a tool given twice, a jump to tools without tools; and a hook that a sync run cannot use, when a run starts.
-Not here: running the hooks (`toolkit.agents.loop`, `toolkit.agents.drivers`).
+Not here: running the hooks (`toolkit.agents.loop`, `toolkit.agents.performer`).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ class Repeats:
     def __init__(self, most: int) -> None:
         self.most = most
         self._counts = [0] * PERIODS  # how often in a row a turn was as the one so many turns before
+        self._firsts: deque[dict[str, Any]] = deque(maxlen=PERIODS)  # the arguments of each one's first call
         self._recent: deque[tuple[list[ToolCall], list[Any]]] = deque(maxlen=PERIODS)  # newest first
 
     def add(self, calls: list[ToolCall], outcomes: list[Any]) -> None:
@@ -32,17 +33,22 @@ class Repeats:
         Raises:
             LimitError: it came too often.
         """
-        alone = calls[0].arguments if len(calls) == 1 else None
+        first = calls[0].arguments
+        if len(calls) == 1 and first not in self._firsts:  # the common case, told at once
+            self._counts = [0] * PERIODS
+        else:
+            self._compare(calls, outcomes)
+        self._firsts.appendleft(first)
+        self._recent.appendleft((calls, outcomes))
+
+    def _compare(self, calls: list[ToolCall], outcomes: list[Any]) -> None:
         for place, (before, gave) in enumerate(self._recent):
-            # other arguments, the common case, are told at once
-            other = alone is not None and len(before) == 1 and before[0].arguments != alone
-            if other or not _same_turn(calls, outcomes, before, gave):
+            if not _same_turn(calls, outcomes, before, gave):
                 self._counts[place] = 0
                 continue
             self._counts[place] += 1
             if self._counts[place] >= max(1, self.most - 1) * (place + 1):
                 raise LimitError(self._told(calls, place + 1))
-        self._recent.appendleft((calls, outcomes))
 
     def _told(self, calls: list[ToolCall], period: int) -> str:
         names = ", ".join(call.tool_name for call in calls)

@@ -44,10 +44,10 @@ class _Frozen:
         Raises:
             TypeError: an unknown field.
         """
-        if unknown := [name for name in changes if name not in self.__slots__]:
-            known = ", ".join(self.__slots__)
-            raise TypeError(f"{type(self).__name__} has no field {unknown[0]!r}. Its fields: {known}.")
-        return type(self)(**{**self._fields(), **changes})
+        known = self._fields()
+        if unknown := [name for name in changes if name not in known and name != "system_prompt"]:
+            raise TypeError(f"{type(self).__name__} has no field {unknown[0]!r}. Its fields: {', '.join(known)}.")
+        return type(self)(**{**known, **changes})
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._fields() == other._fields()
@@ -85,16 +85,9 @@ class ModelRequest(_Frozen):
     """
 
     __slots__ = (
-        "messages",
-        "model",
-        "model_settings",
-        "response_format",
-        "runtime",
-        "state",
-        "system_message",
-        "tool_choice",
+        "messages", "model", "model_settings", "response_format", "runtime", "state", "system_message", "tool_choice",
         "tools",
-    )
+    )  # fmt: skip
     model: ChatModel
     messages: tuple[ChatMessage, ...]
     system_message: ChatMessage | None
@@ -119,15 +112,12 @@ class ModelRequest(_Frozen):
         runtime: Runtime | None = None,
         model_settings: Mapping[str, Any] | None = None,
     ) -> None:
-        if system_prompt is not None:
-            if system_message is not None:
-                raise ValueError("Give system_prompt or system_message, not both: they are two words for one field.")
-            system_message = system_of(system_prompt)
-        elif system_message is not None:
-            system_message = system_of(system_message)
+        if system_prompt is not None and system_message is not None:
+            raise ValueError("Give system_prompt or system_message, not both: they are two words for one field.")
+        system = system_message if system_prompt is None else system_prompt
         _set(self, "model", model)
         _set(self, "messages", messages if type(messages) is tuple else tuple(as_messages(messages)))
-        _set(self, "system_message", system_message)
+        _set(self, "system_message", None if system is None else system_of(system))
         _set(self, "tool_choice", tool_choice)
         _set(self, "tools", tuple(tools or ()))
         _set(self, "response_format", response_format)
@@ -148,12 +138,7 @@ class ModelRequest(_Frozen):
             ValueError: both `system_prompt` and `system_message`.
         """
         if "system_prompt" in changes:
-            text = changes.pop("system_prompt")
-            if "system_message" in changes:
-                raise ValueError("Give system_prompt or system_message, not both: they are two words for one field.")
-            changes["system_message"] = text
-        if changes.get("system_message") is not None:
-            changes["system_message"] = system_of(changes["system_message"])
+            changes.setdefault("system_message", None)
         return super().override(**changes)
 
     def __repr__(self) -> str:

@@ -6,23 +6,24 @@ Not here: the order of things (`toolkit.agents.loop`), calling models and tools 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.agents.fitting import OneTool
 from toolkit.agents.plan import Chains, Hook, Plan
 from toolkit.agents.repeats import Repeats
 from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState, items_of
 from toolkit.agents.structured import ResponseTool
-from toolkit.agents.tool_calls import ToolStage
 from toolkit.agents.turns import AUTO, Choice, assistant_message
 from toolkit.asking import Request, assemble, check_reply, read
 from toolkit.errors import LimitError, UpdateError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models.base import ChatModel, Reply
-from toolkit.recipes import Recipe
+from toolkit.recipes import AgentSettings, Recipe
 from toolkit.tools import Tool
+from toolkit.traces import Trace
 
 
 @dataclass(frozen=True)
@@ -32,61 +33,71 @@ class Setup:
     recipe: Recipe
     model: ChatModel
     plan: Plan
-    stage: ToolStage
     name: str | None = None
     system_message: ChatMessage | None = None
     response_format: Any = None
     response: ResponseTool | None = None
+    _ready: dict[int, OneTool] = field(default_factory=dict)
+
+    @property
+    def raises(self) -> bool:
+        """Tell whether a tool's exception ends the run."""
+        return self.recipe.agent.on_tool_error == "raise"
+
+    def invoker(self, tool: Tool) -> OneTool:
+        """Return the invoker of one tool, made on first use."""
+        found = self._ready.get(id(tool))
+        if found is None:
+            found = self._ready[id(tool)] = OneTool(tool, self.recipe.agent.tool_timeout_s)
+        return found
 
 
+@dataclass(slots=True, eq=False)
 class Run:
-    """Hold one run."""
+    """Hold one run.
 
-    __slots__ = (
-        "asked_again",
-        "calls",
-        "chains",
-        "choice",
-        "commands",
-        "extra",
-        "hidden_allowed",
-        "jumps",
-        "last_turn",
-        "obeyed",
-        "offered",
-        "own",
-        "repeats",
-        "runtime",
-        "settings",
-        "setup",
-        "state",
-        "stop_reason",
-        "trace",
-    )
+    Attributes:
+        setup: the agent.
+        chains: its hooks.
+        runtime: what hooks may look at.
+        offered: the tools of this turn by name; None where no model was asked, so that nothing was hidden.
+        choice: the tool choice that this turn is held to.
+        own: the agent's own tool choice for this turn.
+        obeyed: the agent's own "any" or NAME was obeyed once.
+        stop_reason: why the run ends, if it ends now.
+        jumps: how many there were.
+        asked_again: how many turns in a row were answered with a reason alone.
+        calls: found pending at the end of a turn.
+        commands: those of model wrappers, inner first.
+        last_turn: the turn whose calls were all refused.
+    """
 
-    def __init__(self, setup: Setup, chains: Chains, runtime: Runtime) -> None:
-        self.setup = setup
-        self.settings = setup.recipe.agent
-        self.chains = chains
-        self.runtime = runtime
-        self.trace = runtime.trace
-        self.state = RunState(setup.plan.fields)
-        self.hidden_allowed = self.settings.hidden_tools == "allow"
-        self.repeats = Repeats(self.settings.max_repeats) if self.settings.max_repeats is not None else None
-        self.offered: dict[str, Tool] | None = None  # None: no model was asked, so nothing was hidden
-        self.choice = AUTO
-        self.own: str | None = None  # the agent's own tool choice for this turn
-        self.extra = (setup.response.tool,) if setup.response else ()
-        self.stop_reason = "done"
-        self.jumps = 0
-        self.asked_again = 0
-        self.calls: list[ToolCall] = []  # found pending at the end of a turn
-        self.obeyed = False  # the agent's own "any" or NAME was obeyed once
-        # commands of model wrappers, inner first
-        self.commands: list[tuple[Command, Hook]] = []
-        self.last_turn: ChatMessage | None = None  # the turn whose calls were all refused
+    setup: Setup
+    chains: Chains
+    runtime: Runtime
+    offered: dict[str, Tool] | None = None
+    choice: Choice = AUTO
+    own: str | None = None
+    obeyed: bool = False
+    stop_reason: str = "done"
+    jumps: int = 0
+    asked_again: int = 0
+    calls: list[ToolCall] = field(default_factory=list)
+    commands: list[tuple[Command, Hook]] = field(default_factory=list)
+    last_turn: ChatMessage | None = None
+    settings: AgentSettings = field(init=False)
+    trace: Trace = field(init=False)
+    state: RunState = field(init=False)
+    repeats: Repeats | None = field(init=False)
+    extra: tuple[Tool, ...] = field(init=False)
 
-    # ------------------------------------------------------------------ state
+    def __post_init__(self) -> None:
+        self.settings, self.trace = self.setup.recipe.agent, self.runtime.trace
+        self.state = RunState(self.setup.plan.fields)
+        most, response = self.settings.max_repeats, self.setup.response
+        self.repeats = None if most is None else Repeats(most)
+        self.extra = (response.tool,) if response else ()
+
     def merge(self, update: Any, who: str, targets: Sequence[str] | None = None) -> str | None:
         """Merge what a hook or tool returned and return the jump it asks for.
 
@@ -148,7 +159,6 @@ class Run:
         if most is not None and self.runtime.seconds >= most:
             raise LimitError(f"{self.runtime.seconds:.1f} s are used; max_seconds is {most}.")
 
-    # ------------------------------------------------------------------ model
     def request(self) -> ModelRequest:
         """Return the request of this turn, before middleware."""
         setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
@@ -279,7 +289,6 @@ class Run:
             jump = self.merge(command, hook.label) or jump
         return jump
 
-    # ------------------------------------------------------------------ tools
     def tool_request(self, call: ToolCall) -> ToolCallRequest:
         """Return the request of one call, before middleware."""
         tool = self.setup.plan.by_name.get(call.tool_name)

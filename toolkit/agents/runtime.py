@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.agents.tokens import estimate
 from toolkit.errors import ModelError
 from toolkit.messages import ChatMessage, as_messages
@@ -51,24 +52,17 @@ class Runtime:
         Raises:
             ModelError: the server failed.
         """
-        asked = self._asked(model, messages, source)
-        return self._replied(model.chat(messages, **request), source, asked)
+        return at_once(self.ask(model, messages, source, BLOCKING, **request))
 
     async def acall_model(self, model: ChatModel, messages: Any, *, source: str, **request: Any) -> Reply:
-        """Ask a model on behalf of a middleware, without blocking.
+        """Ask a model on behalf of a middleware, without blocking; see `call_model`."""
+        return await self.ask(model, messages, source, YIELDING, **request)
 
-        Raises:
-            ModelError: the server failed.
-        """
-        asked = self._asked(model, messages, source)
-        return self._replied(await model.achat(messages, **request), source, asked)
-
-    def _asked(self, model: ChatModel, messages: Any, source: str) -> tuple[ChatMessage, ...]:
+    async def ask(self, model: ChatModel, messages: Any, source: str, mode: Mode, **request: Any) -> Reply:
+        """Ask a model on behalf of a middleware that serves both modes; see `call_model`."""
         asked = tuple(as_messages(messages))
         self.trace.record("model_call", source, model=model.name, messages=asked, number=source)
-        return asked
-
-    def _replied(self, reply: Reply, source: str, asked: Sequence[ChatMessage]) -> Reply:
+        reply = model.chat(messages, **request) if mode is BLOCKING else await model.achat(messages, **request)
         self.trace.record("model_reply", source, reply=reply, number=source)
         self.count(reply, asked)
         if reply.fault is not None:

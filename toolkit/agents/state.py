@@ -139,9 +139,10 @@ class RunState:
 
     def view(self) -> dict[str, Any]:
         """Return a copy for hooks; editing it changes nothing here."""
-        seen: dict[str, Any] = {}
+        seen = self.values.copy()
         for key, value in self.values.items():
-            seen[key] = copy.copy(value) if isinstance(value, (list, dict, set)) else value
+            if isinstance(value, (list, dict, set)):
+                seen[key] = copy.copy(value)
         seen["messages"] = self.copies.of(self.messages)
         return seen
 
@@ -159,10 +160,8 @@ class RunState:
         Raises:
             UpdateError: no dict, or a key that no schema declares.
         """
-        if not update:
-            if update is None or isinstance(update, Mapping):
-                return None
-            raise UpdateError(f"{who} returned {update!r}. Return a dict of state fields, a Command, or None.")
+        if update is None:
+            return None
         if not isinstance(update, Mapping):
             raise UpdateError(f"{who} returned {update!r}. Return a dict of state fields, a Command, or None.")
         jump = None
@@ -270,8 +269,7 @@ class RunState:
 
     def answered(self, turn: ChatMessage) -> set[str | None]:
         """Return the ids of the calls that have a result after `turn`."""
-        tools = (m for m in self.after(turn) if m.role is ChatRole.TOOL)
-        return {result.origin.id for m in tools for result in m.tool_call_results}
+        return {result.origin.id for message in self.after(turn) for result in message.tool_call_results}
 
     def results(self, turn: ChatMessage, call: ToolCall) -> list[ToolCallResult]:
         """Return the results that a call of `turn` got."""

@@ -20,7 +20,12 @@ def estimate(messages: Iterable[ChatMessage]) -> int:
     >>> estimate([ChatMessage.from_user("four")])
     4
     """
-    return sum(FRAME + -(-len(_text(message)) // CHARACTERS) for message in messages)
+    return sum(FRAME + tokens_of(_text(message)) for message in messages)
+
+
+def tokens_of(text: str) -> int:
+    """Return an estimate of the tokens of a text."""
+    return -(-len(text) // CHARACTERS)
 
 
 def _text(message: ChatMessage) -> str:

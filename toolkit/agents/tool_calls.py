@@ -1,70 +1,27 @@
-"""Run the calls of a turn through the tool wrappers: sync and async, one result for each call.
+"""Run the calls of a turn through the tool wrappers: one result for each call.
 
 A tool's exception travels outwards through the wrappers, so that they can catch it. What no wrapper caught becomes
 an error result, unless the agent's policy says raise; an exception of a wrapper's own ends the run.
-Not here: checking arguments, timeouts, text of results (`toolkit.execution`).
+Not here: making arguments fit (`toolkit.agents.fitting`), timeouts and the text of results (`toolkit.execution`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
-from toolkit.agents.layers import alayered, layered
+from toolkit.agents.layers import layered
+from toolkit.agents.modes import Mode, invoked
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
-from toolkit.agents.state import StateField
+from toolkit.agents.run import Run
+from toolkit.agents.state import StateField, items_of
 from toolkit.agents.wording import say
 from toolkit.errors import ToolArgumentsError, ToolError, ToolInvocationError, UpdateError
-from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.tools import Tool
-
-
-class OneTool(ToolInvoker):
-    """Run one tool; a Command that it returns is passed on as it is."""
-
-    passed_on = (Command,)
-
-    def __init__(self, tool: Tool, timeout_s: float | None) -> None:
-        super().__init__([tool], timeout_s=timeout_s)
-        self.shares_state = self.ready[tool.name].shares_state
-
-    def fitted(self, call: ToolCall) -> ToolCall:
-        """Return the call with arguments that fit: coerced without loss, unknown names left out.
-
-        Raises:
-            ToolArgumentsError: they cannot be made to fit.
-        """
-        ready = self.find(call)
-        try:
-            ready.checked(call.arguments)
-        except ToolArgumentsError:
-            fitted = fit(ready.tool, call.arguments)
-            ready.checked(fitted)
-            return ToolCall(call.tool_name, fitted, call.id)
-        return call
-
-
-def fit(tool: Tool, arguments: Any) -> dict[str, Any]:
-    """Coerce arguments to a tool's schema without loss, and leave out names that it does not have.
-
-    >>> add = Tool("add", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
-    >>> fit(add, {"x": "1", "zzz": 9})
-    {'x': 1}
-    """
-    from toolkit.execution.arguments import as_object
-    from toolkit.extraction.coerce import Coercion
-
-    given = as_object(arguments, tool.name)
-    if "properties" in tool.parameters and not tool.parameters.get("additionalProperties"):
-        given = {name: value for name, value in given.items() if name in tool.properties}
-    fitted = Coercion(tool.parameters).arguments(given)
-    # a number where text is wanted is a mistake the model should hear of
-    return {n: given[n] if isinstance(v, str) and not isinstance(given[n], str) else v for n, v in fitted.items()}
 
 
 class _Writes(State):
@@ -79,159 +36,93 @@ class _Writes(State):
         super().set(key, self.written[key])
 
 
-@dataclass
-class ToolStage:
-    """Hold what running calls needs; one for each agent.
-
-    Attributes:
-        tools: the registered tools by name.
-        fields: the state's fields, for tools that read or write it.
-        raises: whether a tool's exception ends the run.
-        timeout_s: seconds for tools without a limit of their own.
-        most: how many calls of a turn run at once.
-    """
-
-    tools: dict[str, Tool]
-    fields: dict[str, StateField]
-    raises: bool = False
-    timeout_s: float | None = None
-    most: int = 4
-    _ready: dict[int, OneTool] = field(default_factory=dict)
-
-    def invoker(self, tool: Tool) -> OneTool:
-        """Return the invoker of one tool, made on first use."""
-        found = self._ready.get(id(tool))
-        if found is None:
-            found = OneTool(tool, self.timeout_s)
-            self._ready[id(tool)] = found
-        return found
-
-
 class CallRunner:
-    """Run one turn's calls; knows which tools were offered and what wraps the calls."""
+    """Run the calls of one run, each through the wrappers."""
 
-    def __init__(self, stage: ToolStage, hooks: tuple[Hook, ...], run: Any) -> None:
-        self.stage = stage
-        self.hooks = hooks
+    def __init__(self, run: Run, mode: Mode) -> None:
         self.run = run
+        self.setup = run.setup
+        self.tools = run.setup.plan.by_name
+        self.hooks = run.chains.wrap_tool_call
+        self.mode = mode
 
-    # ------------------------------------------------------------------ sync
-    def call(self, call: ToolCall) -> ToolAnswer:
+    async def answer(self, call: ToolCall) -> ToolAnswer:
         """Run one call and return its result message, or the Command that holds it."""
         number = self.run.tool_started(call)
         start = time.perf_counter()
-        outcome = self._direct(call) if not self.hooks else self._wrapped(call)
-        self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
-        return outcome
-
-    def _direct(self, call: ToolCall) -> ToolAnswer:
-        tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
-        try:
-            return self._result(call, tool, self._invoke(call, tool, None))
-        except ToolError as error:
-            return self._failed(call, error)
-
-    def _invoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
-        invoker = self.stage.invoker(tool)
-        shared = self._shared(state) if invoker.shares_state else None
-        try:
-            return invoker.invoke(_named(call, tool), state=shared), shared
-        except ToolArgumentsError:
-            return invoker.invoke(invoker.fitted(_named(call, tool)), state=shared), shared
-
-    def _wrapped(self, call: ToolCall) -> ToolAnswer:
-        failures: list[BaseException] = []
-
-        def base(request: ToolCallRequest) -> ToolAnswer:
-            refusal = self._refusal(request.tool_call, request.tool)
-            if refusal is not None or request.tool is None:
-                return error_message(request.tool_call, refusal or "")
+        if self.hooks:
+            outcome = await self._wrapped(call)
+        else:
             try:
-                return self._result(call, request.tool, self._invoke(request.tool_call, request.tool, request.state))
-            except ToolArgumentsError as error:
-                return error_message(call, str(error))
+                outcome = await self._answer(call, call, self.tools.get(call.tool_name), None)
             except ToolError as error:
-                failures.append(cause_of(error))
-            raise failures[-1]
-
-        handler: Callable[[ToolCallRequest], ToolAnswer] = layered(self.hooks, base, _check_of(call))
-        try:
-            return handler(self.run.tool_request(call))
-        except Exception as error:
-            return self._uncaught(call, error, failures)
-
-    # ------------------------------------------------------------------ async
-    async def acall(self, call: ToolCall) -> ToolAnswer:
-        """Run one call without blocking the event loop."""
-        number = self.run.tool_started(call)
-        start = time.perf_counter()
-        outcome = await (self._adirect(call) if not self.hooks else self._awrapped(call))
+                if self.setup.raises and not isinstance(error, ToolArgumentsError):
+                    raise cause_of(error) from error
+                outcome = error_message(call, str(error))
         self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
         return outcome
 
-    async def _adirect(self, call: ToolCall) -> ToolAnswer:
-        tool = self.stage.tools.get(call.tool_name)
-        refusal = self._refusal(call, tool)
-        if refusal is not None or tool is None:
-            return error_message(call, refusal or "")
-        try:
-            return self._result(call, tool, await self._ainvoke(call, tool, None))
-        except ToolError as error:
-            return self._failed(call, error)
-
-    async def _ainvoke(self, call: ToolCall, tool: Tool, state: Any) -> tuple[ToolCallResult, _Writes | None]:
-        invoker = self.stage.invoker(tool)
-        shared = self._shared(state) if invoker.shares_state else None
-        try:
-            return await invoker.ainvoke(_named(call, tool), state=shared), shared
-        except ToolArgumentsError:
-            return await invoker.ainvoke(invoker.fitted(_named(call, tool)), state=shared), shared
-
-    async def _awrapped(self, call: ToolCall) -> ToolAnswer:
+    async def _wrapped(self, call: ToolCall) -> ToolAnswer:
         failures: list[BaseException] = []
 
         async def base(request: ToolCallRequest) -> ToolAnswer:
-            refusal = self._refusal(request.tool_call, request.tool)
-            if refusal is not None or request.tool is None:
-                return error_message(request.tool_call, refusal or "")
             try:
-                given = await self._ainvoke(request.tool_call, request.tool, request.state)
-                return self._result(call, request.tool, given)
+                return await self._answer(call, request.tool_call, request.tool, request.state)
             except ToolArgumentsError as error:
                 return error_message(call, str(error))
             except ToolError as error:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]] = alayered(self.hooks, base, _check_of(call))
+        handler = layered(self.hooks, base, _check_of(call), self.mode)
         try:
-            return await handler(self.run.tool_request(call))
+            answer: ToolAnswer = await handler(self.run.tool_request(call))
         except Exception as error:
             return self._uncaught(call, error, failures)
+        return answer
 
-    # ------------------------------------------------------------------ both
+    async def _answer(self, call: ToolCall, asked: ToolCall, tool: Tool | None, state: Any) -> ToolAnswer:
+        """Run a call, once more with arguments made to fit where they do not.
+
+        Args:
+            call: the model's call, which is answered.
+            asked: the call as the wrappers pass it on.
+            tool: the tool that they pass on.
+            state: the state that they pass on; None for the run's own.
+
+        Raises:
+            ToolError: the tool failed, or the arguments cannot be made to fit.
+        """
+        refusal = self._refusal(asked, tool)
+        if refusal is not None or tool is None:
+            return error_message(asked, refusal or "")
+        invoker, named = self.setup.invoker(tool), _named(asked, tool)
+        shared = self._shared(state) if invoker.shares_state else None
+        try:
+            result = await invoked(invoker, named, self.mode, shared)
+        except ToolArgumentsError:
+            result = await invoked(invoker, invoker.fitted(named), self.mode, shared)
+        return self._result(call, tool, result, shared)
+
     def _refusal(self, call: ToolCall, tool: Tool | None) -> str | None:
         offered = self.run.offered
         if tool is None:
             # a tool that is offered without being registered runs only where a wrapper supplies it
-            known = [name for name in self.stage.tools if offered is None or name in offered]
+            known = [name for name in self.tools if offered is None or name in offered]
             return say("unknown_tool", name=call.tool_name, known=known)
-        if offered is self.stage.tools:  # all of them
+        if offered is self.tools:  # all of them
             return None
-        registered = self.stage.tools.get(call.tool_name) is tool
-        if registered and offered is not None and call.tool_name not in offered and not self.run.hidden_allowed:
-            return say("hidden_tool", name=call.tool_name, known=list(offered))
-        return None
+        supplied = self.tools.get(call.tool_name) is not tool
+        if supplied or offered is None or call.tool_name in offered or self.run.settings.hidden_tools == "allow":
+            return None
+        return say("hidden_tool", name=call.tool_name, known=list(offered))
 
     def _shared(self, state: Any) -> _Writes:
         data = dict(state if state is not None else self.run.state.view())
-        return _Writes(self.stage.fields, {k: v for k, v in data.items() if k == "messages" or k in self.stage.fields})
+        fields = self.setup.plan.fields
+        return _Writes(fields, {k: v for k, v in data.items() if k == "messages" or k in fields})
 
-    def _result(self, call: ToolCall, tool: Tool, given: tuple[ToolCallResult, _Writes | None]) -> ToolAnswer:
-        result, shared = given
+    def _result(self, call: ToolCall, tool: Tool, result: ToolCallResult, shared: _Writes | None) -> ToolAnswer:
         if isinstance(result.result, Command):
             found = _answers(result.result, call)
             if found != 1:
@@ -248,14 +139,9 @@ class CallRunner:
             return Command({**shared.written, "messages": [message]})
         return message
 
-    def _failed(self, call: ToolCall, error: ToolError) -> ToolAnswer:
-        if self.stage.raises and not isinstance(error, ToolArgumentsError):
-            raise cause_of(error) from error
-        return error_message(call, str(error))
-
     def _uncaught(self, call: ToolCall, error: Exception, failures: list[BaseException]) -> ToolAnswer:
         """Turn the tool's own exception into a result; let a wrapper's go on (Source: langchain#33153)."""
-        if self.stage.raises or not any(error is failure for failure in failures):
+        if self.setup.raises or not any(error is failure for failure in failures):
             raise error
         kind = type(error).__name__
         text = str(error) if isinstance(error, ToolError) else f"Tool {call.tool_name!r} failed: {kind}: {error}"
@@ -312,7 +198,6 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
 
 def _with_name(command: Command, call: ToolCall) -> Command:
     """Return the Command with the tool's name on its result, where the tool left it out."""
-    from toolkit.agents.state import items_of
 
     def named(part: Any) -> Any:
         nameless = isinstance(part, ToolCallResult) and part.origin.id == call.id and not part.origin.tool_name
@@ -330,7 +215,5 @@ def _with_name(command: Command, call: ToolCall) -> Command:
 
 
 def _answers(command: Command, call: ToolCall) -> int:
-    from toolkit.agents.state import items_of
-
     messages = [m for m in items_of(command.update.get("messages", ()), "a Command") if isinstance(m, ChatMessage)]
     return sum(result.origin.id == call.id for m in messages for result in m.tool_call_results)

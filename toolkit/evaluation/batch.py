@@ -13,11 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit import resources
+from toolkit import errors, resources
 from toolkit.errors import UserError
 from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.saving import writable_folder
+from toolkit.models import load_model
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
@@ -31,7 +32,8 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
     """
     total = expected_replies(parameters)
-    check_model(parameters)
+    if parameters.get("model") and not parameters.get("recording"):
+        load_model(parameters["model"]).check()  # before any notebook starts
     where = writable_folder(folder).resolve()
     given = {**parameters, "run": str(where)}
     with replies_bar(where / "replies.sqlite", total):
@@ -45,7 +47,7 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         "",
         result.to_text(),
         "",
-        *map(repr, _best_against_rest(result)),
+        *_best_against_rest(result),
         "",
         f"{int(counts.sum())} of {len(counts)} replies came from the store.",
         f"Executed notebook  {_short(executed)}",
@@ -57,20 +59,8 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def check_model(parameters: dict[str, Any]) -> None:
-    """Load the model's weights, or reach its server, before any notebook starts.
-
-    Raises:
-        UserError: it cannot be reached.
-    """
-    if parameters.get("model") and not parameters.get("recording"):
-        from toolkit.models import load_model
-
-        load_model(parameters["model"]).check()
-
-
-def expected_replies(parameters: dict[str, Any]) -> int:
-    """Return how many replies the batch notebook will ask for with these parameters.
+def expected_replies(parameters: dict[str, Any]) -> int | None:
+    """Return how many replies the batch notebook will ask for with these parameters; None where runs decide that.
 
     Raises:
         UserError: recipes or cases cannot be read.
@@ -78,12 +68,14 @@ def expected_replies(parameters: dict[str, Any]) -> int:
     recipes = load_recipes(parameters.get("recipes") or resources.path("notebooks/batch/recipes"))
     tag = parameters.get("tag", "demo")
     cases = load_cases(parameters.get("cases", "all"), *([tag] if tag else []))
+    if parameters.get("run_as", "ask") != "ask":
+        return None
     limit = parameters.get("limit") or len(cases)
     return len(recipes) * min(limit, len(cases)) * int(parameters.get("repeats", 1))
 
 
 @contextmanager
-def replies_bar(store: Path, total: int) -> Iterator[None]:
+def replies_bar(store: Path, total: int | None) -> Iterator[None]:
     """Show a bar of the replies that a store holds while a notebook fills it from another process."""
     from tqdm import tqdm
 
@@ -92,7 +84,7 @@ def replies_bar(store: Path, total: int) -> Iterator[None]:
 
         def watch() -> None:
             while not done.wait(0.5):
-                bar.update(min(_count(store), total) - bar.n)
+                bar.update(_count(store, total) - bar.n)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -101,26 +93,26 @@ def replies_bar(store: Path, total: int) -> Iterator[None]:
         finally:
             done.set()
             watcher.join()
-            bar.update(min(_count(store), total) - bar.n)
+            bar.update(_count(store, total) - bar.n)
 
 
-def _count(store: Path) -> int:
-    """Count the replies in a store that another process writes; 0 where it is not there yet."""
+def _count(store: Path, most: int | None) -> int:
+    """Count the replies in a store that another process writes, up to `most`; 0 where it is not there yet."""
     if not store.is_file():
         return 0
     try:
         with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-            return int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+            found = int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+            return found if most is None else min(found, most)
     except sqlite3.Error:  # busy, or its table is not made yet
         return 0
 
 
-def _best_against_rest(result: Result) -> list[Any]:
-    table = result.table().dropna(subset=["rate"])
-    if len(table) < 2:
+def _best_against_rest(result: Result) -> list[str]:
+    if len(result.names) < 2 or not result.table()["judged"].any():
         return []
-    best = str(table.sort_values("rate", ascending=False)["recipe"].iloc[0])
-    return [result.compare(best, name) for name in result.names if name != best]
+    best = result.best().name
+    return [repr(result.compare(best, name)) for name in result.names if name != best]
 
 
 def _short(path: Path) -> str:
@@ -156,19 +148,13 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
             extra_arguments=["--log-level=50"],  # the kernel's own log would stand between the bars
         )
     except PapermillExecutionError as error:
-        if _is_user_error(error.ename):
+        kind = getattr(errors, error.ename, None)
+        if isinstance(kind, type) and issubclass(kind, UserError):
             raise UserError(error.evalue) from None
         raise UserError(
             f"{error.ename} in a cell: {error.evalue}. The executed notebook {str(out)!r} shows where."
         ) from None
     return Path(out)
-
-
-def _is_user_error(name: str) -> bool:
-    from toolkit import errors
-
-    kind = getattr(errors, name, None)
-    return isinstance(kind, type) and issubclass(kind, UserError)
 
 
 def write_report(notebook: Path, out: Path) -> Path:

@@ -41,12 +41,6 @@ class Comparison:
     high: float
     p: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict."""
-        from dataclasses import asdict
-
-        return asdict(self)
-
     def __repr__(self) -> str:
         return f"{self.a!r} minus {self.b!r}: {self.describe()}"
 

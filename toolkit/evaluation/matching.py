@@ -43,8 +43,7 @@ def matches(expected: Any, got: Any) -> bool:
 
 
 def _matches(matcher: Mapping[str, Any], got: Any) -> bool:
-    kind = next(key for key in matcher if key.startswith("$"))
-    value = matcher[kind]
+    kind, value = _parts(matcher)
     if kind == "$any":
         return True
     if kind == "$optional":
@@ -147,23 +146,22 @@ def is_matcher(value: Any) -> bool:
     return isinstance(value, Mapping) and any(isinstance(key, str) and key.startswith("$") for key in value)
 
 
+def _parts(matcher: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return what kind a matcher is, and what it compares with."""
+    return next((key, value) for key, value in matcher.items() if isinstance(key, str) and key.startswith("$"))
+
+
 def check_matcher(value: Any, where: str) -> None:
     """Check every matcher inside an expected value.
 
     Raises:
         ConfigError: an unknown matcher, or one whose value it cannot use.
     """
-    if isinstance(value, list):
-        for item in value:
-            check_matcher(item, where)
-    if not isinstance(value, Mapping):
-        return
     if not is_matcher(value):
-        for item in value.values():
+        for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
             check_matcher(item, where)
         return
-    kind = next(key for key in value if key.startswith("$"))
-    inner = value[kind]
+    kind, inner = _parts(value)
     if kind not in MATCHERS or set(value) - {kind, "within"}:
         raise ConfigError(f"{where}: {dict(value)!r} is no matcher. {did_you_mean(kind, MATCHERS)}")
     if kind == "$any_of" and not (isinstance(inner, list) and inner):
@@ -187,8 +185,7 @@ def describe(value: Any) -> str:
     """
     if not is_matcher(value):
         return repr(value)
-    kind = next(key for key in value if key.startswith("$"))
-    inner = value[kind]
+    kind, inner = _parts(value)
     if kind == "$any_of":
         return " or ".join(describe(item) for item in inner)
     if kind == "$optional":

@@ -8,7 +8,7 @@ Not here: the verdict itself (`toolkit.evaluation.scoring`), plots (`toolkit.eva
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import isnan
 from pathlib import Path
@@ -82,7 +82,7 @@ class Result:
 
         pairs = [(a, b) for i, a in enumerate(self.names) for b in self.names[i + 1 :]]
         found = [self.compare(a, b) for a, b in pairs]
-        table = pd.DataFrame([comparison.to_dict() for comparison in found])
+        table = pd.DataFrame([asdict(comparison) for comparison in found])
         if len(table):
             table["p_holm"] = holm(list(table["p"]))
         return table

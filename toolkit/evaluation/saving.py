@@ -5,12 +5,14 @@ Not here: what the tables say (`toolkit.evaluation.results`).
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.prompting.protocols import is_bundled
+from toolkit.prompting.protocols import Protocol, is_bundled
 from toolkit.recipes import Recipe
 
 
@@ -44,11 +46,28 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _save_recipe(recipe: Recipe, folder: Path, name: str) -> None:
     """Write a recipe, with a copy of its protocol's folder where that is the user's own, or edited in memory."""
     if recipe.arm != "native" and not is_bundled(recipe.loaded_protocol):
-        copied = writable_folder(folder / f"{name}_protocol")
-        for file, content in recipe.loaded_protocol.files.items():
-            (copied / file).write_text(content, "utf-8")
-        recipe = recipe.replace(protocol=str(copied))
+        recipe = recipe.replace(protocol=str(save_protocol(recipe.loaded_protocol, folder / f"{name}_protocol")))
     recipe.save(folder / f"{name}.toml")
+
+
+def save_protocol(protocol: Protocol, folder: Path) -> Path:
+    """Write a protocol's files into a folder that holds nothing else then, and return it.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    partial = folder.with_name(f".{folder.name}.part")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, content in protocol.files.items():
+            (partial / name).write_text(content, "utf-8")
+        if folder.exists():
+            shutil.rmtree(folder)
+        partial.rename(folder)
+    except OSError as error:
+        raise ConfigError(f"Cannot write {str(folder)!r}: {error.strerror}. Choose another folder.") from None
+    return folder.resolve()
 
 
 def writable_folder(folder: str | Path) -> Path:
@@ -57,8 +76,6 @@ def writable_folder(folder: str | Path) -> Path:
     Raises:
         ConfigError: it cannot.
     """
-    import tempfile
-
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -126,9 +126,7 @@ def _check_state(expected: Any, start: Any, world: str, where: str, path: str = 
     """Refuse an expected part that the world does not have: it would never come out right."""
     if start is None or is_matcher(expected):
         return
-    if isinstance(start, Mapping) != isinstance(expected, Mapping) or isinstance(start, list) != isinstance(
-        expected, list
-    ):
+    if any(isinstance(start, kind) != isinstance(expected, kind) for kind in (Mapping, list)):
         raise ConfigError(f"{where}: {path} of world {world!r} is {start!r}; it can never be {expected!r}."[:400])
     if not isinstance(start, Mapping):
         return

@@ -69,8 +69,8 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
         return Verdict("server_fault", f"{fault.kind}: {fault.message}")
     if extraction.calls:
         return _score_calls(case, extraction.calls)
-    if is_degenerate(reply):
-        return Verdict("degenerate", "the reply is empty" if not reply.text.strip() else "the reply repeats itself")
+    if found := degenerate(reply):
+        return Verdict("degenerate", found)
     if extraction.status in ("broken", "truncated"):
         why = extraction.rejected[0] if extraction.rejected else None
         said = (why.detail or why.reason) if why else "unreadable"
@@ -122,15 +122,14 @@ def _call_difference(want: dict[str, Any], call: ToolCall, tools: dict[str, Tool
     return differences(want["arguments"], call.arguments, tool.parameters if tool else None)
 
 
-def is_degenerate(reply: Reply) -> bool:
-    """Tell whether a reply is empty, or was cut at its length while repeating one short piece of text.
+def degenerate(reply: Reply) -> str:
+    """Return in words that a reply is empty, or was cut at its length while repeating itself; "" where it is neither.
 
     The end of a looping reply is one piece of 1 to 120 characters at least four times over
     (Source: ollama#15502, ollama#4446).
     """
     if not reply.text.strip():
-        return not reply.tool_calls
-    if reply.finish_reason != "length":
-        return False
-    tail = reply.text[-800:]
-    return any(tail.endswith(tail[-size:] * 4) for size in range(1, 121) if size * 4 <= len(tail))
+        return "" if reply.tool_calls else "the reply is empty"
+    tail = reply.text[-800:] if reply.finish_reason == "length" else ""
+    repeats = any(tail.endswith(tail[-size:] * 4) for size in range(1, 121) if size * 4 <= len(tail))
+    return "the reply repeats itself" if repeats else ""

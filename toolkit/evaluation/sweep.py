@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from toolkit.agents.agent import Agent
-from toolkit.asking import ask, shifted
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.asking import ask
+from toolkit.errors import ConfigError, ToolkitError, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
 from toolkit.evaluation.play import FAULTS, MISTAKES, play, runnable
@@ -45,13 +45,6 @@ class _Setting:
     run: Run
     worlds: Worlds = field(default_factory=dict)
     tools: tuple[Tool, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Job:
-    recipe: Recipe
-    case: Case
-    repeat: int
 
 
 def evaluate(
@@ -89,9 +82,8 @@ def evaluate(
         UserError: a recipe or case cannot be used, a model cannot be reached, or a replay lacks a reply.
     """
     found, asked = load_recipes(recipes), load_cases(cases, worlds=worlds)
-    for what, value, known in (("mode", mode, get_args(Mode)), ("run", run, get_args(Run))):
-        if value not in known:
-            raise ConfigError(f"Unknown {what} {value!r}. {did_you_mean(str(value), known)}")
+    check_word("mode", mode, get_args(Mode))
+    check_word("run", run, get_args(Run))
     if not len(asked):
         raise ConfigError("There is no case to run.")
     if repeats < 1:
@@ -126,7 +118,7 @@ def _stage(case: Case, setting: _Setting) -> tuple[World | None, list[Tool]]:
     return world, runnable(case, world, setting.tools)
 
 
-def _in_order(made: list[dict[str, Any]], recipes: list[Recipe], cases: Cases) -> list[dict[str, Any]]:
+def _in_order(made: list[rows.Row], recipes: list[Recipe], cases: Cases) -> list[rows.Row]:
     """Put rows back in the order of recipes and cases, whatever order they were asked in."""
     recipe_at = {recipe.name: place for place, recipe in enumerate(recipes)}
     case_at = {case.id: place for place, case in enumerate(cases)}
@@ -147,14 +139,13 @@ def _bar(made: Iterator[Any], recipes: list[Recipe], cases: Cases, setting: _Set
         return made
     from tqdm.auto import tqdm
 
-    unit = "reply" if setting.run == "ask" else "run"
-    plural = "replies" if setting.run == "ask" else "runs"
+    plural, unit = ("replies", "reply") if setting.run == "ask" else ("runs", "run")
     return tqdm(made, total=len(recipes) * len(cases) * setting.repeats, desc=plural, unit=unit)
 
 
 def _run(
     recipes: list[Recipe], cases: Iterable[Case], setting: _Setting, models: Mapping[str, ChatModel]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[rows.Row]:
     store, mode = setting.store, setting.mode
     names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
     # whether each can answer is checked before a store is made or a request sent
@@ -168,9 +159,10 @@ def _run(
         try:
             for recipe in mine:
                 for repeat in range(setting.repeats):
-                    answering = _wrapped(model, name, kept, mode, repeat)
+                    seeded, answering = _seeded(recipe, repeat), _wrapped(model, name, kept, mode, repeat)
                     for case in cases:
-                        yield {**_row(_Job(recipe, case, repeat), answering, setting), **marks}
+                        outcome = _outcome(seeded, case, answering, setting)
+                        yield rows.storable({**rows.head(recipe, case, repeat), **outcome, **marks})
         finally:
             if model is not None and name not in models:
                 model.close()
@@ -193,6 +185,14 @@ def _load(name: str) -> ChatModel:
     return model
 
 
+def _seeded(recipe: Recipe, repeat: int) -> Recipe:
+    """Return the recipe of a repeat: with a seed of its own, unless nothing is drawn."""
+    settings = recipe.settings
+    if not repeat or settings.temperature == 0:
+        return recipe
+    return recipe.replace(options={**settings.to_dict(), "seed": settings.seed + repeat})
+
+
 def _wrapped(model: ChatModel | None, name: str, store: Any, mode: Mode, repeat: int) -> ChatModel:
     if store is None or mode == "off":
         assert model is not None
@@ -201,35 +201,35 @@ def _wrapped(model: ChatModel | None, name: str, store: Any, mode: Mode, repeat:
     return wrapped
 
 
-def _row(job: _Job, model: ChatModel, setting: _Setting) -> dict[str, Any]:
-    """Ask or run one case and return its row; only the user's own mistakes raise."""
+def _outcome(recipe: Recipe, case: Case, model: ChatModel, setting: _Setting) -> rows.Row:
+    """Ask or run one case and return what came of it; only the user's own mistakes raise."""
     try:
-        verdict, facts = _agent_run(job, model, setting) if setting.run == "agent" else _request(job, model)
+        if setting.run == "agent":
+            verdict, facts = _agent_run(recipe, case, model, setting)
+        else:
+            verdict, facts = _request(recipe, case, model)
     except MISTAKES:
         raise
     except FAULTS as error:
         verdict, facts = Verdict("server_fault", f"{type(error).__name__}: {error}"), rows.NO_FACTS
-    return rows.storable({**rows.head(job.recipe, job.case, job.repeat), **rows.verdict_columns(verdict), **facts})
+    return {**rows.verdict_columns(verdict), **facts}
 
 
-def _request(job: _Job, model: ChatModel) -> tuple[Verdict, dict[str, Any]]:
-    asked = ask(job.recipe, job.case, model=model, seed_shift=job.repeat)
-    return score(job.case, asked.reply, asked.extraction), rows.facts_of_reply(asked)
+def _request(recipe: Recipe, case: Case, model: ChatModel) -> tuple[Verdict, rows.Row]:
+    asked = ask(recipe, case, model=model)
+    return score(case, asked.reply, asked.extraction), rows.facts_of_reply(asked)
 
 
-def _agent_run(job: _Job, model: ChatModel, setting: _Setting) -> tuple[Verdict, dict[str, Any]]:
-    world, tools = _stage(job.case, setting)
-    recipe = job.recipe
-    if shift := shifted(recipe, job.repeat):
-        recipe = recipe.replace(options={**recipe.settings.to_dict(), **shift})
-    trace = play(Agent(model, tools, recipe=recipe), job.case)
-    case = replace(job.case, tools=tuple(tools))  # what really ran says which calls only read
+def _agent_run(recipe: Recipe, case: Case, model: ChatModel, setting: _Setting) -> tuple[Verdict, rows.Row]:
+    world, tools = _stage(case, setting)
+    trace = play(Agent(model, tools, recipe=recipe), case)
+    case = replace(case, tools=tuple(tools))  # what really ran says which calls only read
     return score_run(case, trace, world.state if world is not None else {}), rows.facts_of_run(trace)
 
 
 def _spread(
     recipes: list[Recipe], cases: Cases, setting: _Setting, executor: Executor, progress: bool
-) -> list[dict[str, Any]]:
+) -> list[rows.Row]:
     """Send blocks of cases to an executor's workers and put their rows in order."""
     store = setting.store.path if isinstance(setting.store, Store) else setting.store
     setting = replace(setting, store=str(store) if store is not None else None)

@@ -22,9 +22,10 @@ from typing import Any
 from toolkit.evaluation.cases import Case
 from toolkit.evaluation.matching import describe, matches, state_differences
 from toolkit.evaluation.scenarios import Scenario
-from toolkit.evaluation.scoring import LEFT_OUT, Verdict, call_differences, is_degenerate
+from toolkit.evaluation.scoring import LEFT_OUT, Verdict, call_differences, degenerate
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.models.base import Reply
+from toolkit.tools import Tool
 from toolkit.traces import Trace
 
 
@@ -118,9 +119,9 @@ def _wrong_calls(case: Case, made: list[ToolCallResult]) -> list[str] | None:
     return call_differences(case.calls, [result.origin for result in made], tools, spare)
 
 
-def _changed_nothing(result: ToolCallResult, tools: Mapping[str, Any]) -> bool:
+def _changed_nothing(result: ToolCallResult, tools: Mapping[str, Tool]) -> bool:
     tool = tools.get(result.origin.tool_name)
-    return result.error or tool is None or bool(tool.effect == "reads")
+    return result.error or tool is None or tool.effect == "reads"
 
 
 def _wrong_state(case: Case, state: Any) -> list[str] | None:
@@ -149,8 +150,8 @@ def _end(trace: Trace, made: list[ToolCallResult]) -> Verdict | None:
         return Verdict("server_fault", error)
     if trace.stop_reason == "invalid_calls":
         return Verdict("broken_call", f"answer: a call that cannot be read: {trace.text[:200]!r}")
-    if not made and trace.of_kind("model_reply") and is_degenerate(last):
-        return Verdict("degenerate", "the reply is empty" if not last.text.strip() else "the reply repeats itself")
+    if not made and trace.of_kind("model_reply") and (found := degenerate(last)):
+        return Verdict("degenerate", found)
     return None
 
 

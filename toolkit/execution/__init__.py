@@ -7,34 +7,18 @@ Not here: reading calls out of a reply (`toolkit.extraction`), the agent loop (`
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-_HOMES = {
-    "toolkit.execution.invoker": "ToolInvoker",
-    "toolkit.execution.function_caller": "OpenAIFunctionCaller",
-    "toolkit.execution.state": "State",
-    "toolkit.execution.toolset": "Toolset",
-    "toolkit.execution.chunks": "ResultChunk",
-    "toolkit.execution.conversion": "to_text",
-    "toolkit.errors": "ToolError ToolNotFoundException ToolInvocationError ToolArgumentsError ToolTimeoutError "
-    "ToolNotApprovedError StringConversionError ToolOutputMergeError",
+_HOME = {
+    "ToolInvoker": "toolkit.execution.invoker",
+    "OpenAIFunctionCaller": "toolkit.execution.function_caller",
+    "State": "toolkit.execution.state",
+    "Toolset": "toolkit.execution.toolset",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-
 __all__ = sorted(_HOME)  # noqa: PLE0605 - the table above is the list
-
-if TYPE_CHECKING:
-    from toolkit.execution.chunks import ResultChunk as ResultChunk
-    from toolkit.execution.conversion import to_text as to_text
-    from toolkit.execution.function_caller import OpenAIFunctionCaller as OpenAIFunctionCaller
-    from toolkit.execution.invoker import ToolInvoker as ToolInvoker
-    from toolkit.execution.state import State as State
-    from toolkit.execution.toolset import Toolset as Toolset
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'toolkit.execution' has no attribute {name!r}")

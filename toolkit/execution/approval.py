@@ -15,8 +15,6 @@ Not here: which calls are asked about (`Tool.effect`, `HumanApproval(tools=…)`
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,9 +24,8 @@ from typing import Any, Literal
 from toolkit.errors import ConfigError, ToolNotApprovedError
 from toolkit.execution.arguments import copied
 from toolkit.execution.conversion import safe_str
-from toolkit.execution.functions import awaited, is_being_cancelled
+from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.execution.ready import ReadyTool
-from toolkit.execution.threads import in_thread, run_coroutine
 from toolkit.messages import ToolCall
 
 _KEYBOARD = threading.Lock()  # there is one, however many agents ask
@@ -74,24 +71,24 @@ class Decision:
                 "reject", text=f"the answer was a {type(answer).__name__}, not True, False, a text or a Decision"
             )
         text = answer.strip()
-        word, _, rest = text.partition(":")
+        word, rest = text.partition(":")[0].casefold(), text.partition(":")[2].strip()
         if text.casefold() in ("y", "yes", "approve", "ok"):
             return cls("approve")
         if text.casefold().startswith("edit"):
-            return _edit(text[4:].lstrip(": "))
-        if word.casefold() == "respond":
-            return cls("respond", text=rest.strip())
-        return cls("reject", text=rest.strip() if word.casefold() in ("reject", "no", "n") else text)
+            return cls._edit(text[4:].lstrip(": "))
+        if word == "respond":
+            return cls("respond", text=rest)
+        return cls("reject", text=rest if word in ("reject", "no", "n") else text)
 
-
-def _edit(text: str) -> Decision:
-    try:
-        arguments = json.loads(text)
-    except ValueError as error:
-        return Decision("reject", text=f"the new arguments are no JSON ({error})")
-    if isinstance(arguments, dict):
-        return Decision("edit", arguments)
-    return Decision("reject", text="the new arguments are no JSON object")
+    @classmethod
+    def _edit(cls, text: str) -> Decision:
+        try:
+            arguments = json.loads(text)
+        except ValueError as error:
+            return cls("reject", text=f"the new arguments are no JSON ({error})")
+        if isinstance(arguments, dict):
+            return cls("edit", arguments)
+        return cls("reject", text="the new arguments are no JSON object")
 
 
 Answer = Decision | Mapping[str, Any] | str | bool | None
@@ -100,66 +97,48 @@ Ask = Callable[[ToolCall], Answer | Awaitable[Answer]]
 
 def decide(ask: Ask, call: ToolCall) -> Decision:
     """Ask about a call; what `ask` raises goes on."""
-    answer = _put(ask, call)
-    return Decision.of(run_coroutine(awaited(answer)) if inspect.isawaitable(answer) else answer)
+    return at_once(_decision(ask, call, BLOCKING))
 
 
 async def adecide(ask: Ask, call: ToolCall) -> Decision:
     """Ask about a call without holding up the event loop; what `ask` raises goes on."""
-    answer = await asyncio.wrap_future(in_thread(lambda: _put(ask, call), "toolkit-ask"))
-    return Decision.of(await answer if inspect.isawaitable(answer) else answer)
+    return await _decision(ask, call, YIELDING)
 
 
-def _put(ask: Ask, call: ToolCall) -> Any:
-    try:
-        return ask(replace(call, arguments=copied(call.arguments)))
-    except StopIteration as error:  # would end whatever loop it meets, and hang who waits for a thread
+async def _decision(ask: Ask, call: ToolCall, mode: Mode) -> Decision:
+    asked = replace(call, arguments=copied(call.arguments))
+    answer, error = await mode.attempt(lambda: ask(asked), {})
+    if isinstance(error, StopIteration):  # would end whatever loop it meets, and hang who waits for a thread
         raise RuntimeError(f"ask raised {error!r}. Give next() a default.") from error
+    if error is not None:
+        raise error
+    return Decision.of(answer)
 
 
-def leave(ask: Ask, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+async def leave(
+    ask: Ask, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any], mode: Mode
+) -> tuple[dict[str, Any], str | None]:
     """Return the arguments that a call may run with, and what was answered in the tool's place, if anything.
+
+    Only calls of dangerous tools are asked about.
 
     Raises:
         ToolNotApprovedError: it was refused, or asking failed.
         ToolArgumentsError: edited arguments that do not fit.
     """
+    if ready.tool.effect != "dangerous":
+        return arguments, None
     try:
-        decision = decide(ask, ToolCall(call.tool_name, arguments, call.id))
-    except KeyboardInterrupt:
-        raise
+        decision = await _decision(ask, ToolCall(call.tool_name, arguments, call.id), mode)
     except BaseException as error:
-        raise _failure(call, error) from error
-    return _outcome(decision, ready, call, arguments)
-
-
-async def aleave(
-    ask: Ask, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any]
-) -> tuple[dict[str, Any], str | None]:
-    """Do as `leave` does, without holding up the event loop."""
-    try:
-        decision = await adecide(ask, ToolCall(call.tool_name, arguments, call.id))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
+        if isinstance(error, KeyboardInterrupt) or mode.is_cancelling(error):
             raise
-        raise _failure(call, error) from error
-    return _outcome(decision, ready, call, arguments)
-
-
-def _outcome(
-    decision: Decision, ready: ReadyTool, call: ToolCall, arguments: dict[str, Any]
-) -> tuple[dict[str, Any], str | None]:
+        raise _refusal(call, f" (asking failed with {type(error).__name__}: {safe_str(error)})") from error
     if decision.kind == "reject":
         raise _refusal(call, f": {decision.text}" if decision.text else "")
     if decision.kind == "edit":
         return ready.checked(dict(decision.arguments or {})), None
     return arguments, decision.text if decision.kind == "respond" else None
-
-
-def _failure(call: ToolCall, error: BaseException) -> ToolNotApprovedError:
-    return _refusal(call, f" (asking failed with {type(error).__name__}: {safe_str(error)})")
 
 
 def _refusal(call: ToolCall, why: str) -> ToolNotApprovedError:

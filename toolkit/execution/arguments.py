@@ -39,18 +39,16 @@ def as_object(arguments: Any, name: str) -> dict[str, Any]:
     Raises:
         ToolArgumentsError: they are neither an object nor JSON text of one.
     """
-    if isinstance(arguments, Mapping):
-        return dict(arguments)
-    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
-        return {}
-    try:
-        found = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
-        found = arguments
+    found = arguments
+    if isinstance(arguments, str):
+        try:
+            found = json.loads(arguments) if arguments.strip() else None
+        except ValueError:
+            found = arguments
     if found is None:
         return {}
-    if isinstance(found, dict):
-        return found
+    if isinstance(found, Mapping):
+        return dict(found)
     raise ToolArgumentsError(f"Arguments of {name!r}: expected a JSON object, got {shown(arguments)}. Nothing was run.")
 
 

@@ -5,15 +5,13 @@ Not here: pieces of a model's reply (`toolkit.models`).
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.execution.conversion import safe_str
-from toolkit.execution.functions import awaited
-from toolkit.execution.threads import run_coroutine
+from toolkit.execution.modes import Mode
 from toolkit.messages import ToolCallResult
 
 CLOSING_REASON = "tool_call_results"
@@ -44,27 +42,11 @@ class ResultChunk:
 Callback = Callable[[ResultChunk], Any]  # may be async
 
 
-def tell(callback: Callback, chunk: ResultChunk, *, strict: bool) -> None:
+async def tell(callback: Callback, chunk: ResultChunk, mode: Mode, *, strict: bool) -> None:
     """Hand a chunk to the listener; its failure is raised where `strict`, else only warned of."""
     try:
-        said = callback(chunk)
-        if inspect.isawaitable(said):
-            run_coroutine(awaited(said))
+        await mode.settle(callback(chunk))
     except Exception as error:
-        _complain(error, strict)
-
-
-async def atell(callback: Callback, chunk: ResultChunk, *, strict: bool) -> None:
-    """Do as `tell` does, on the running loop."""
-    try:
-        said = callback(chunk)
-        if inspect.isawaitable(said):
-            await said
-    except Exception as error:
-        _complain(error, strict)
-
-
-def _complain(error: Exception, strict: bool) -> None:
-    if strict:
-        raise error
-    warnings.warn(f"streaming_callback failed with {type(error).__name__}: {safe_str(error)}", stacklevel=4)
+        if strict:
+            raise
+        warnings.warn(f"streaming_callback failed with {type(error).__name__}: {safe_str(error)}", stacklevel=4)

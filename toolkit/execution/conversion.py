@@ -13,7 +13,6 @@ import datetime
 import decimal
 import enum
 import json
-import math
 import pathlib
 import uuid
 from typing import Any
@@ -54,7 +53,8 @@ def _json(value: Any, quote: bool) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
     except ValueError:  # NaN or infinity somewhere, or a circle (which fails again below)
-        return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+        finite = json.loads(json.dumps(value, default=plain), parse_constant=lambda _: None)
+        return json.dumps(finite, ensure_ascii=False)
 
 
 def _printed(value: Any) -> str:
@@ -84,19 +84,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, _PRINTED):
         return str(value)
     raise TypeError(f"Object of type {type(value).__name__} is not JSON")
-
-
-def _finite(value: Any) -> Any:
-    """Return a copy with null for every number that JSON lacks."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
-    if value is None or isinstance(value, (str, int, bool)):
-        return value
-    return _finite(plain(value))
 
 
 def capped(text: str, limit: int | None) -> str:

@@ -8,7 +8,6 @@ Not here: the newer form, with results tied to their calls (`toolkit.execution.i
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from toolkit.execution.invoker import ToolInvoker
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.tools import Tool
 from toolkit.tools.import_paths import dotted_path, resolve_function
+from toolkit.tools.wiring import parameters_of
 
 _TYPE = "toolkit.execution.function_caller.OpenAIFunctionCaller"
 _FINISH = "tool_calls"
@@ -115,11 +115,7 @@ def _as_tool(name: str, function: Any) -> Tool:
 
 
 def _loose_schema(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some builtins have no signature
-        return {"type": "object", "properties": {}}
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    named = [p for p in (parameters_of(function) or {}).values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p.name for p in named if p.default is p.empty]
     return {"type": "object", "properties": {p.name: {} for p in named}, "required": required}
 

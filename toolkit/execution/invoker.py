@@ -9,22 +9,21 @@ Not here: reading calls out of a reply (`toolkit.extraction`), deciding what hap
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
-from toolkit.execution.approval import Ask, aleave, leave
-from toolkit.execution.chunks import Callback, ResultChunk, atell, tell
+from toolkit.execution.approval import Ask, leave
+from toolkit.execution.chunks import Callback, ResultChunk, tell
 from toolkit.execution.conversion import capped, to_text
-from toolkit.execution.functions import arun_function, run_function
+from toolkit.execution.functions import value_of
+from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
 from toolkit.execution.outputs import result_text, write_to_state
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
-from toolkit.execution.threads import in_order
 from toolkit.execution.tool_dicts import tool_from_dict, tool_to_dict
-from toolkit.execution.turns import Outcome, Turn, calls_of, failed, output
+from toolkit.execution.turns import Step, Turn, calls_of, failed, output
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import as_tools
 from toolkit.tools.import_paths import dotted_path, resolve
@@ -108,24 +107,15 @@ class ToolInvoker:
         Raises:
             ToolError: the call failed and `raise_on_failure` is set. Otherwise a failure is the result.
         """
-        if not self._warm:
-            self.warm_up()
-        try:
-            ready = tool_of(self.ready, call)
-            arguments = ready.checked(call.arguments)
-            if self.ask is not None and ready.tool.effect == "dangerous":
-                arguments, answer = leave(self.ask, ready, call, arguments)
-                if answer is not None:
-                    return ToolCallResult(answer, call)
-            value = self._call(ready, arguments, state)
-            if state is not None and ready.tool.outputs_to_state:
-                write_to_state(ready.tool, value, state)
-            text = self._text(ready, value)
+        if self.ask is not None:
+            return at_once(self._one(call, state, BLOCKING))
+        try:  # nothing waits here, so an agent's turn need not pay for a coroutine
+            ready, arguments = self._checked(call)
+            keywords, timeout_s = self._keywords(ready, arguments, state)
+            value = value_of(ready, attempt_here(ready.function, keywords, timeout_s), timeout_s)
+            return self._finished(ready, call, value, state)
         except ToolError as error:
-            if self.raise_on_failure:
-                raise
-            return failed(call, error, self.max_result_chars)
-        return ToolCallResult(text, call)
+            return self._failed(call, error)
 
     async def ainvoke(self, call: ToolCall, *, state: State | None = None) -> ToolCallResult:
         """Run one call without blocking the event loop: coroutine tools on it, others on a thread.
@@ -133,24 +123,35 @@ class ToolInvoker:
         Raises:
             ToolError: the call failed and `raise_on_failure` is set.
         """
-        if not self._warm:
-            self.warm_up()
+        return await self._one(call, state, YIELDING)
+
+    async def _one(self, call: ToolCall, state: State | None, mode: Mode) -> ToolCallResult:
         try:
-            ready = tool_of(self.ready, call)
-            arguments = ready.checked(call.arguments)
-            if self.ask is not None and ready.tool.effect == "dangerous":
-                arguments, answer = await aleave(self.ask, ready, call, arguments)
+            ready, arguments = self._checked(call)
+            if self.ask is not None:
+                arguments, answer = await leave(self.ask, ready, call, arguments, mode)
                 if answer is not None:
                     return ToolCallResult(answer, call)
-            value = await self._acall(ready, arguments, state)
-            if state is not None and ready.tool.outputs_to_state:
-                write_to_state(ready.tool, value, state)
-            text = self._text(ready, value)
+            value = await self._call(ready, arguments, state, mode)
+            return self._finished(ready, call, value, state)
         except ToolError as error:
-            if self.raise_on_failure:
-                raise
-            return failed(call, error, self.max_result_chars)
-        return ToolCallResult(text, call)
+            return self._failed(call, error)
+
+    def _checked(self, call: ToolCall) -> tuple[ReadyTool, dict[str, Any]]:
+        if not self._warm:
+            self.warm_up()
+        ready = tool_of(self.ready, call)
+        return ready, ready.checked(call.arguments)
+
+    def _finished(self, ready: ReadyTool, call: ToolCall, value: Any, state: State | None) -> ToolCallResult:
+        if state is not None:
+            write_to_state(ready.tool, value, state)
+        return ToolCallResult(self._text(ready, value), call)
+
+    def _failed(self, call: ToolCall, error: ToolError) -> ToolCallResult:
+        if self.raise_on_failure:
+            raise error
+        return failed(call, error, self.max_result_chars)
 
     def run(
         self,
@@ -178,21 +179,8 @@ class ToolInvoker:
         Raises:
             ToolError: a call failed and `raise_on_failure` is set; other calls that had started have finished.
         """
-        calls = calls_of(messages)
         invoker = self._for_run(tools, streaming_callback, enable_streaming_callback_passthrough)
-        if len(calls) == 1 and invoker.streaming_callback is None:
-            return output([invoker.invoke(calls[0], state=state)], state)
-        turn = invoker._turn(calls, state)
-        order = turn.batches()
-        if not turn.one_by_one:
-            invoker._prepare(turn, range(len(calls)))
-        for batch in order:
-            if turn.one_by_one:
-                invoker._prepare(turn, batch)
-            invoker._drive(turn, batch)
-            turn.raise_first(batch)
-        invoker._tell(turn.closing())
-        return output(turn.results, state)
+        return at_once(invoker._all(calls_of(messages), state, BLOCKING))
 
     async def run_async(
         self,
@@ -204,18 +192,30 @@ class ToolInvoker:
         enable_streaming_callback_passthrough: bool | None = None,
     ) -> dict[str, Any]:
         """Do as `run` does, on the running event loop; sync tools run on threads, callbacks may be async."""
-        calls = calls_of(messages)
         invoker = self._for_run(tools, streaming_callback, enable_streaming_callback_passthrough)
-        turn = invoker._turn(calls, state)
+        return await invoker._all(calls_of(messages), state, YIELDING)
+
+    async def _all(self, calls: list[ToolCall], state: State | None, mode: Mode) -> dict[str, Any]:
+        if len(calls) == 1 and self.streaming_callback is None:
+            return output([await self._one(calls[0], state, mode)], state)
+        turn = Turn(self.ready, calls, state, raises=self.raise_on_failure, max_result_chars=self.max_result_chars)
         order = turn.batches()
-        if not turn.one_by_one:
-            await invoker._aprepare(turn, range(len(calls)))
+        one_by_one = self.max_workers == 1
+        if one_by_one:
+            order = [[step] for batch in order for step in batch]
+        else:
+            await self._prepare(turn, turn.steps, mode)
+
+        async def finish(step: Step) -> None:
+            await self._tell(turn.finish(step), mode)
+
         for batch in order:
-            if turn.one_by_one:
-                await invoker._aprepare(turn, batch)
-            await invoker._adrive(turn, batch)
+            if one_by_one:
+                await self._prepare(turn, batch, mode)
+            works = [functools.partial(self._work, step, state, mode) for step in batch]
+            await mode.each(works, self.max_workers, finish)
             turn.raise_first(batch)
-        await invoker._atell(turn.closing())
+        await self._tell(turn.closing(), mode)
         return output(turn.results, state)
 
     def find(self, call: ToolCall) -> ReadyTool:
@@ -278,32 +278,18 @@ class ToolInvoker:
             other.enable_streaming_callback_passthrough = passthrough
         return other
 
-    def _turn(self, calls: list[ToolCall], state: State | None) -> Turn:
-        return Turn(
-            self.ready,
-            calls,
-            state,
-            raises=self.raise_on_failure,
-            ask=self.ask,
-            one_by_one=self.max_workers == 1,
-            max_result_chars=self.max_result_chars,
-        )
-
-    def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None) -> Any:
-        """Run the function on this thread, or beside it where there is a time limit."""
+    def _keywords(
+        self, ready: ReadyTool, arguments: dict[str, Any], state: State | None
+    ) -> tuple[dict[str, Any], float | None]:
+        """Return what the function is called with, and the seconds it may take."""
         keywords = arguments if ready.simple else ready.keywords(arguments, state)
         if self.enable_streaming_callback_passthrough:
             keywords = self._with_callback(ready, keywords)
-        timeout = self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
-        return run_function(ready, keywords, timeout)
+        return keywords, self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
 
-    async def _acall(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None) -> Any:
-        """Run the function on the running loop, or on a thread where it is sync."""
-        keywords = arguments if ready.simple else ready.keywords(arguments, state)
-        if self.enable_streaming_callback_passthrough:
-            keywords = self._with_callback(ready, keywords)
-        timeout = self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
-        return await arun_function(ready, keywords, timeout)
+    async def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Any:
+        keywords, timeout_s = self._keywords(ready, arguments, state)
+        return value_of(ready, await mode.attempt(ready.function, keywords, timeout_s), timeout_s, mode)
 
     def _with_callback(self, ready: ReadyTool, keywords: dict[str, Any]) -> dict[str, Any]:
         wanted = ready.accepted is not None and "streaming_callback" in ready.accepted
@@ -313,86 +299,42 @@ class ToolInvoker:
 
     def _text(self, ready: ReadyTool, value: Any) -> Any:
         """Return what the model reads of a value, cut to the size limit."""
-        quote = self.convert_result_to_json_string
-        if type(value) in _QUICK and ready.tool.outputs_to_string is None and not quote:
-            text = value if type(value) is str else to_text(value)
-        elif isinstance(value, self.passed_on):
-            return value
-        else:
-            text = result_text(ready.tool, value, quote=quote)
+        kind, quote = type(value), self.convert_result_to_json_string
+        if kind not in _QUICK or quote or ready.tool.outputs_to_string is not None:
+            if isinstance(value, self.passed_on):
+                return value
+            value = result_text(ready.tool, value, quote=quote)
+        elif kind is int:
+            value = to_text(value)
         limit = self.max_result_chars
-        return capped(text, limit) if isinstance(text, str) and limit is not None and len(text) > limit else text
+        return capped(value, limit) if limit is not None and isinstance(value, str) and len(value) > limit else value
 
-    def _prepare(self, turn: Turn, indexes: Iterable[int]) -> None:
-        """Check the calls in order, and ask for leave where a tool is dangerous."""
-        for index, question in turn.check(list(indexes)):
-            step = turn.steps[index]
-            try:
-                step.arguments, step.answer = leave(*question)
-            except ToolError as error:
-                turn.refuse(index, error)
+    async def _prepare(self, turn: Turn, steps: list[Step], mode: Mode) -> None:
+        """Check the calls in order, then ask for leave where a tool is dangerous."""
+        for step in steps:
+            turn.check(step)
+        for step in steps:
+            if self.ask is not None and step.ready is not None and step.arguments is not None:
+                try:
+                    step.arguments, step.text = await leave(self.ask, step.ready, step.call, step.arguments, mode)
+                except ToolError as error:
+                    turn.refuse(step, error)
 
-    async def _aprepare(self, turn: Turn, indexes: Iterable[int]) -> None:
-        for index, question in turn.check(list(indexes)):
-            step = turn.steps[index]
-            try:
-                step.arguments, step.answer = await aleave(*question)
-            except ToolError as error:
-                turn.refuse(index, error)
-
-    def _drive(self, turn: Turn, batch: list[int]) -> None:
-        """Run a batch, on threads where it has several calls, and tell of each result in call order."""
-        jobs = [functools.partial(self._outcome, turn, index) for index in batch]
-        outcomes = (job() for job in jobs) if len(jobs) == 1 else in_order(jobs, self.max_workers)
-        for index, outcome in zip(batch, outcomes, strict=True):
-            self._tell(turn.finish(index, outcome))
-
-    async def _adrive(self, turn: Turn, batch: list[int]) -> None:
-        room = asyncio.Semaphore(self.max_workers)
-        tasks = [asyncio.ensure_future(self._aoutcome(turn, index, room)) for index in batch]
-        try:
-            for index, task in zip(batch, tasks, strict=True):
-                await self._atell(turn.finish(index, await task))
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    def _outcome(self, turn: Turn, index: int) -> Outcome:
-        """Run one step and never raise."""
-        step = turn.steps[index]
+    async def _work(self, step: Step, state: State | None, mode: Mode) -> Step:
+        """Run one step, unless it was answered or refused; a failure is noted in it."""
         if step.ready is None or step.arguments is None or step.is_settled:
-            return Outcome(text=step.answer, error=step.error)
+            return step
         try:
-            value = self._call(step.ready, step.arguments, turn.state)
-        except BaseException as error:  # crosses threads as a value
-            return Outcome(error=error)
-        return self._converted(step.ready, value)
+            step.value = await self._call(step.ready, step.arguments, state, mode)
+            step.returned = True
+            step.text = self._text(step.ready, step.value)
+        except (ToolError, KeyboardInterrupt) as error:  # KeyboardInterrupt in a task would end the loop
+            step.error = error
+        return step
 
-    async def _aoutcome(self, turn: Turn, index: int, room: asyncio.Semaphore) -> Outcome:
-        step = turn.steps[index]
-        if step.ready is None or step.arguments is None or step.is_settled:
-            return Outcome(text=step.answer, error=step.error)
-        async with room:
-            try:
-                value = await self._acall(step.ready, step.arguments, turn.state)
-            except (ToolError, KeyboardInterrupt) as error:  # KeyboardInterrupt in a task would end the loop
-                return Outcome(error=error)
-        return self._converted(step.ready, value)
-
-    def _converted(self, ready: ReadyTool, value: Any) -> Outcome:
-        """Return a value with its text; one without text was still returned, and may be written to the state."""
-        try:
-            return Outcome(value, self._text(ready, value))
-        except ToolError as error:
-            return Outcome(value, error=error, returned=True)
-
-    def _tell(self, chunk: ResultChunk | None) -> None:
+    async def _tell(self, chunk: ResultChunk | None, mode: Mode) -> None:
         if chunk is not None and self.streaming_callback is not None:
-            tell(self.streaming_callback, chunk, strict=self.raise_on_failure)
-
-    async def _atell(self, chunk: ResultChunk | None) -> None:
-        if chunk is not None and self.streaming_callback is not None:
-            await atell(self.streaming_callback, chunk, strict=self.raise_on_failure)
+            await tell(self.streaming_callback, chunk, mode, strict=self.raise_on_failure)
 
     def __repr__(self) -> str:
         return f"ToolInvoker({', '.join(self.ready)})"[:100]

@@ -17,13 +17,13 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution._extras import load_extra
+from toolkit.execution.functions import RemoteCall
 from toolkit.execution.mcp_results import read_result, reason_of
-from toolkit.execution.secrets import Secret, as_secret, hide, hide_all
+from toolkit.execution.secrets import Secret, hide, hide_all
 from toolkit.tools import Effect, Tool
 
 _MAX_PAGES = 100
@@ -32,55 +32,51 @@ _STDERR_TAIL = 400  # characters of a dead server's last words
 _REOPEN = "Start it anew with reopen() on its toolset."
 
 
-@dataclass(frozen=True)
-class McpTarget:
-    """Name the server: a command to start, or a URL.
+class McpSession:
+    """Keep one connection to an MCP server open on a thread of its own.
 
-    Attributes:
-        env: environment variables for the command; Secrets are resolved when it starts.
-        headers: HTTP headers for the URL; Secrets likewise.
+    Args:
+        command: program and arguments of a server to start, such as ["python", "server.py"].
+        url: address of a running server (streamable HTTP).
+        env: further environment variables for the command; values may be Secrets, which no result or error shows.
+        cwd: folder to start the command in.
+        headers: HTTP headers for the URL; values may be Secrets.
+        timeout_s: seconds for connecting, and for each call.
+
+    Raises:
+        ConfigError: neither or both of command and url, or `timeout_s` is no finite number above 0.
+        UserError: the server cannot be started or reached, or the package `mcp` is missing.
     """
 
-    command: tuple[str, ...] = ()
-    url: str | None = None
-    env: Mapping[str, str | Secret] | None = None
-    cwd: str | None = None
-    headers: Mapping[str, str | Secret] | None = None
+    def __init__(
+        self,
+        command: Sequence[str] | str | None = None,
+        *,
+        url: str | None = None,
+        env: Mapping[str, str | Secret] | None = None,
+        cwd: str | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 60.0,
+    ) -> None:
+        from toolkit.execution.openapi.http import check_limit
 
-    def __post_init__(self) -> None:
-        if bool(self.command) == bool(self.url):
+        if bool(command) == bool(url):
             raise ConfigError("Give either command=['python', 'server.py'] or url='http://…/mcp', not both or neither.")
+        load_extra("mcp", "mcp")
+        with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
+            importlib.import_module("jsonschema.validators")
+        check_limit(timeout_s)
+        self.command = (command,) if isinstance(command, str) else tuple(command or ())
+        self.url, self.env, self.cwd, self.headers = url or "", env, cwd, headers
+        self.timeout_s = timeout_s
+        self._open()
 
     @property
     def label(self) -> str:
         """Return what may stand in an error: no arguments, query or user, since they may hold credentials."""
         from toolkit.execution.openapi.http import place
 
-        return repr(self.command[0]) if self.command else repr(place(self.url or ""))
-
-
-class McpSession:
-    """Keep one connection to an MCP server open on a thread of its own.
-
-    Args:
-        target: the server.
-        timeout_s: seconds for connecting, and for each call.
-
-    Raises:
-        ConfigError: `timeout_s` is no finite number above 0.
-        UserError: the server cannot be started or reached, or does not answer in time.
-    """
-
-    def __init__(self, target: McpTarget, timeout_s: float = 60.0) -> None:
-        from toolkit.execution.openapi.http import check_limit
-
-        load_extra("mcp", "mcp")
-        with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
-            importlib.import_module("jsonschema.validators")
-        check_limit(timeout_s)
-        self.target = target
-        self.timeout_s = timeout_s
-        self._open()
+        return repr(self.command[0] if self.command else place(self.url))
 
     def _open(self) -> None:
         self.listed: list[Any] = []
@@ -105,7 +101,7 @@ class McpSession:
             ToolInvocationError: the tool reported an error, or the server is gone.
         """
         if self._loop is None or not self._thread.is_alive():
-            raise ToolInvocationError(f"MCP server {self.target.label} is gone.{self._last_words()} {_REOPEN}")
+            raise ToolInvocationError(f"MCP server {self.label} is gone.{self._last_words()} {_REOPEN}")
         work = asyncio.run_coroutine_threadsafe(self._call(name, arguments), self._loop)
         failure: ToolInvocationError
         try:
@@ -164,29 +160,28 @@ class McpSession:
             await self._stop.wait()
 
     async def _transport(self, stack: contextlib.AsyncExitStack) -> Any:
-        if self.target.command:
+        if self.command:
             from mcp.client.stdio import StdioServerParameters, stdio_client
 
-            program, *arguments = self.target.command
-            env = self._opened(self.target.env) or None
-            server = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.target.cwd)
+            program, *arguments = self.command
+            env = self._opened(self.env) or None
+            server = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.cwd)
             # a notebook's sys.stderr is no file, so the server's goes to one of ours
             return stdio_client(server, errlog=self._errors)
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
         timeout = httpx2.Timeout(self.timeout_s)
-        http = httpx2.AsyncClient(headers=self._opened(self.target.headers), timeout=timeout)
-        return streamable_http_client(self.target.url or "", http_client=await stack.enter_async_context(http))
+        http = httpx2.AsyncClient(headers=self._opened(self.headers), timeout=timeout)
+        return streamable_http_client(self.url, http_client=await stack.enter_async_context(http))
 
     def _opened(self, values: Mapping[str, str | Secret] | None) -> dict[str, str]:
         """Resolve Secrets, and remember their values so that errors hide them."""
         opened = {}
         for name, value in (values or {}).items():
-            secret = as_secret(value) if isinstance(value, Secret) else None
-            opened[name] = (secret.resolve_value() or "") if secret else str(value)
+            opened[name] = (value.resolve_value() or "") if isinstance(value, Secret) else str(value)
             self._secrets.append(opened[name])
-            if secret:
+            if isinstance(value, Secret):
                 self._sealed.append(opened[name])
         return opened
 
@@ -200,7 +195,7 @@ class McpSession:
             reason = reason_of(error)
         said = self._last_words()
         self.close()
-        raise UserError(hide(f"MCP server {self.target.label} cannot be used: {reason}.{said}", self._secrets))
+        raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
 
     def _timeout(self, name: str) -> ToolTimeoutError:
         """Say what ran out of time, and whether the server has been silent for longer: it works off calls in a row."""
@@ -208,7 +203,7 @@ class McpSession:
         if before is None:
             return ToolTimeoutError(f"MCP tool {name!r} did not finish within {self.timeout_s:g} s.")
         return ToolTimeoutError(
-            f"MCP tool {name!r} did not finish within {self.timeout_s:g} s; server {self.target.label} has answered "
+            f"MCP tool {name!r} did not finish within {self.timeout_s:g} s; server {self.label} has answered "
             f"nothing since its {before!r} ran out of time. Wait, or: {_REOPEN}"
         )
 
@@ -216,7 +211,7 @@ class McpSession:
         reason = hide(reason_of(error), self._secrets)
         if "closed" in reason.lower() or "Resource" in type(error).__name__:
             return ToolInvocationError(
-                f"MCP server {self.target.label} is gone; tool {name!r} gave no result.{self._last_words()}"
+                f"MCP server {self.label} is gone; tool {name!r} gave no result.{self._last_words()}"
             )
         return ToolInvocationError(f"MCP tool {name!r} failed: {reason}")
 
@@ -241,32 +236,22 @@ def _close_all() -> None:
 def open_session(
     command: Sequence[str] | str | None = None,
     *,
-    url: str | None = None,
     prefix: str = "",
     allowed_tools: Iterable[str] | None = None,
-    env: Mapping[str, str | Secret] | None = None,
-    cwd: str | None = None,
-    headers: Mapping[str, str | Secret] | None = None,
-    timeout_s: float = 60.0,
+    **options: Any,
 ) -> tuple[McpSession, list[Tool]]:
     """Connect to an MCP server; return the session, to be closed when done, and its tools.
 
     Args:
-        command: program and arguments of a server to start, such as ["python", "server.py"].
-        url: address of a running server (streamable HTTP).
+        command: as in `McpSession`.
         prefix: put before every name, where two servers have tools of one name.
         allowed_tools: names of the tools to take, without prefix; None takes all.
-        env: further environment variables for the command; values may be Secrets, which no result or error shows.
-        cwd: folder to start the command in.
-        headers: HTTP headers for the URL; values may be Secrets.
-        timeout_s: seconds for connecting, and for each call.
+        options: `url`, `env`, `cwd`, `headers`, `timeout_s`, as in `McpSession`.
 
     Raises:
-        ConfigError: neither or both of command and url, or an unknown name in `allowed_tools`.
-        UserError: the server cannot be used, or the package `mcp` is missing.
+        ConfigError: an unknown name in `allowed_tools`, or what `McpSession` raises.
     """
-    words = (command,) if isinstance(command, str) else tuple(command or ())
-    session = McpSession(McpTarget(words, url, env, cwd, headers), timeout_s)
+    session = McpSession(command, **options)
     try:
         return session, [_tool(session, item, prefix) for item in _only(session.listed, allowed_tools)]
     except BaseException:
@@ -285,7 +270,6 @@ def _only(listed: list[Any], allowed: Iterable[str] | None) -> list[Any]:
 
 
 def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
-    _refuse_outside_references(item.input_schema, item.name)
     parameters = {**item.input_schema, "type": "object"}
     parameters.setdefault("properties", {})
     parameters.pop("$schema", None)
@@ -293,7 +277,7 @@ def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
         prefix + item.name,
         item.description or item.title or item.name,
         parameters,
-        McpCall(session, item.name),
+        RemoteCall(session, item.name),
         effect=_effect(item.annotations),
     )
 
@@ -303,36 +287,6 @@ def _effect(hints: Any) -> Effect:
     if hints is not None and hints.read_only_hint:
         return "reads"
     return "dangerous" if hints is not None and hints.destructive_hint else "writes"
-
-
-def _refuse_outside_references(schema: Any, name: str) -> None:
-    stack = [schema]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            ref = node.get("$ref")
-            if isinstance(ref, str) and not ref.startswith("#"):
-                raise ConfigError(
-                    f"MCP tool {name!r} has a schema that refers to {ref!r}. Leave it out: allowed_tools."
-                )
-            stack.extend(node.values())
-        elif isinstance(node, list):
-            stack.extend(node)
-
-
-@dataclass(frozen=True, eq=False)
-class McpCall:
-    """Be the function of a tool: call one tool of the server."""
-
-    session: McpSession
-    name: str
-
-    def __call__(self, /, **arguments: Any) -> Any:
-        """Call the tool."""
-        return self.session.call(self.name, arguments)
-
-    def __repr__(self) -> str:
-        return f"McpCall({self.name})"
 
 
 async def _list_tools(client: Any) -> list[Any]:

@@ -5,7 +5,7 @@ Not here: the text of plain values (`toolkit.execution.conversion`), merging (`t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolkit.errors import StringConversionError, ToolOutputMergeError
@@ -31,28 +31,29 @@ def result_text(tool: Tool, result: Any, *, quote: bool) -> Any:
     """
     config = tool.outputs_to_string
     if not config:
-        return _named(tool, to_text, result, quote)
+        return _converted(tool, result, quote)
     if config.keys() & STRING_KEYS:
         return _one(tool, config, result, quote)
-    parts = {key: _one(tool, one, result, False) for key, one in config.items()}
-    return to_text(parts, quote=quote)
+    return to_text({key: _one(tool, one, result, False) for key, one in config.items()}, quote=quote)
 
 
 def _one(tool: Tool, config: Mapping[str, Any], result: Any, quote: bool) -> Any:
-    source, handler = config.get("source"), config.get("handler")
+    source = config.get("source")
     value = result.get(source) if source is not None and isinstance(result, Mapping) else result
-    if handler is not None:
-        value = _named(tool, lambda item, _: handler(item), value, quote)
-        return value if config.get("raw_result") or isinstance(value, str) else _named(tool, to_text, value, quote)
-    return value if config.get("raw_result") else _named(tool, to_text, value, quote)
+    return _converted(tool, value, quote, config.get("handler"), raw=bool(config.get("raw_result")))
 
 
-def _named(tool: Tool, convert: Any, value: Any, quote: bool) -> Any:
-    """Convert, and name the tool where that fails."""
+def _converted(
+    tool: Tool, value: Any, quote: bool, handler: Callable[[Any], Any] | None = None, *, raw: bool = False
+) -> Any:
+    """Return what the handler makes of a value, as text unless `raw`; name the tool where that fails."""
     try:
-        return convert(value, quote=quote) if convert is to_text else convert(value, quote)
+        if handler is not None:
+            value = handler(value)
+        return value if raw or (handler is not None and isinstance(value, str)) else to_text(value, quote=quote)
     except StringConversionError as error:
-        raise StringConversionError(f"Tool {tool.name!r} ran, but {_lower(str(error))}") from error.__cause__
+        words = str(error)
+        raise StringConversionError(f"Tool {tool.name!r} ran, but {words[:1].lower()}{words[1:]}") from error.__cause__
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -60,10 +61,6 @@ def _named(tool: Tool, convert: Any, value: Any, quote: bool) -> Any:
             f"Tool {tool.name!r} ran, but its result could not be turned into text: "
             f"{type(error).__name__}: {safe_str(error)}."
         ) from error
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def write_to_state(tool: Tool, result: Any, state: State) -> None:

@@ -5,7 +5,6 @@ Not here: the calls themselves (`toolkit.execution.invoker`).
 
 from __future__ import annotations
 
-import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from toolkit.execution.state import State
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, validator_for
 from toolkit.tools.signatures import is_injected, resolved_hints
+from toolkit.tools.wiring import parameters_of
 
 _AS_IS = frozenset((str, int, bool, type(None)))
 _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
@@ -31,7 +31,6 @@ class ReadyTool:
     Attributes:
         tool: the tool.
         function: what runs.
-        is_async: the function is a coroutine function.
         validator: checks what the model gave.
         is_valid: the validator's fast yes or no.
         accepted: names the function takes; None where it takes any.
@@ -44,7 +43,6 @@ class ReadyTool:
 
     tool: Tool
     function: Callable[..., Any]
-    is_async: bool
     validator: Any
     is_valid: Callable[[Any], bool]
     accepted: frozenset[str] | None
@@ -137,7 +135,7 @@ def make_ready(tool: Tool) -> ReadyTool:
     if function is None:
         raise ConfigError(f"Tool {tool.name!r} has no function, so it can be shown but not run. Give function=.")
     validator = validator_for(_model_part(tool))
-    parameters = _parameters(function)
+    parameters = parameters_of(function)
     hints = _hints(function)
     state_parameter = next((name for name, hint in hints.items() if is_injected(hint)), None)
     integers = tuple(name for name, hint in hints.items() if hint is int or int in typing.get_args(hint))
@@ -145,7 +143,6 @@ def make_ready(tool: Tool) -> ReadyTool:
     return ReadyTool(
         tool=tool,
         function=function,
-        is_async=is_async(function),
         validator=validator,
         is_valid=validator.is_valid,
         accepted=_accepted(parameters, state_parameter),
@@ -157,26 +154,12 @@ def make_ready(tool: Tool) -> ReadyTool:
     )
 
 
-def is_async(function: Any) -> bool:
-    """Tell whether calling the function gives a coroutine; looks through partials and callable objects."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-
-
 def _model_part(tool: Tool) -> dict[str, Any]:
     """Return the schema of what the model must give: values that the state can fill are not required of it."""
     filled = set((tool.inputs_from_state or {}).values())
     if not filled or "required" not in tool.parameters:
         return tool.parameters
     return {**tool.parameters, "required": [name for name in tool.required if name not in filled]}
-
-
-def _parameters(function: Any) -> dict[str, inspect.Parameter] | None:
-    try:
-        return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some builtins have none
-        return None
 
 
 def _accepted(parameters: dict[str, inspect.Parameter] | None, state_parameter: str | None) -> frozenset[str] | None:

@@ -100,12 +100,5 @@ def _declared(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     handler = spec.get("handler")
     if handler is not None and not callable(handler):
         raise ConfigError(f"The handler of state key {key!r} must be a function of (old, new), not {handler!r}.")
-    return {"type": spec["type"], "handler": handler or _default_handler(spec["type"])}
-
-
-def _default_handler(kind: Any) -> Merge:
-    return merge_lists if _bare(kind) is list else replace_values
-
-
-def _bare(kind: Any) -> Any:
-    return get_origin(kind) or kind
+    grows = spec["type"] is list or get_origin(spec["type"]) is list
+    return {"type": spec["type"], "handler": handler or (merge_lists if grows else replace_values)}

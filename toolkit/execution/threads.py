@@ -9,10 +9,11 @@ Not here: what is run and what its failure means (`toolkit.execution.invoker`).
 from __future__ import annotations
 
 import asyncio
+import collections
 import concurrent.futures
+import contextlib
 import contextvars
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -35,14 +36,7 @@ def in_thread(job: Job, name: str = "toolkit-tool") -> concurrent.futures.Future
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
     future.set_running_or_notify_cancel()  # a waiter that gives up cannot take the future from the thread
     context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            future.set_result(context.run(job))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
+    threading.Thread(target=context.run, args=(_settle, future, job), name=name, daemon=True).start()
     return future
 
 
@@ -63,44 +57,32 @@ def within(job: Job, timeout_s: float | None) -> Any:
 def in_order(jobs: Sequence[Job], most: int) -> Iterator[Any]:
     """Run jobs on up to `most` threads and yield their results in the order of the jobs, each as soon as it can be.
 
-    A job that raises ends the rest: its exception comes out here. When the caller stops listening, no further job is
-    started.
+    What a job raises comes out here, in its turn. When the caller stops listening, no further job is started.
     """
-    waiting: queue.SimpleQueue[tuple[int, Job]] = queue.SimpleQueue()
-    finished: queue.SimpleQueue[tuple[int, Any, BaseException | None]] = queue.SimpleQueue()
-    for pair in enumerate(jobs):
-        waiting.put(pair)
-    stopped = threading.Event()
+    futures: list[concurrent.futures.Future[Any]] = [concurrent.futures.Future() for _ in jobs]
+    waiting = collections.deque(zip(futures, jobs, strict=True))
 
     def work() -> None:
-        while not stopped.is_set():
-            try:
-                index, job = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                finished.put((index, job(), None))
-            except BaseException as error:  # a waiter that is told nothing would wait for ever
-                finished.put((index, None, error))
+        with contextlib.suppress(IndexError):  # none left
+            while True:
+                _settle(*waiting.popleft())
 
     for _ in range(min(most, len(jobs))):
         context = contextvars.copy_context()  # one context cannot be entered by two threads
         threading.Thread(target=context.run, args=(work,), name="toolkit-tools", daemon=True).start()
     try:
-        yield from _sorted(finished, len(jobs))
+        for future in futures:
+            yield future.result()
     finally:
-        stopped.set()
+        waiting.clear()
 
 
-def _sorted(finished: queue.SimpleQueue[tuple[int, Any, BaseException | None]], total: int) -> Iterator[Any]:
-    early: dict[int, Any] = {}
-    for wanted in range(total):
-        while wanted not in early:
-            index, outcome, error = finished.get()
-            if error is not None:
-                raise error
-            early[index] = outcome
-        yield early.pop(wanted)
+def _settle(future: concurrent.futures.Future[Any], job: Job) -> None:
+    """Run a job into its future, whatever it raises: a waiter that is told nothing would wait for ever."""
+    try:
+        future.set_result(job())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 class _Loop:

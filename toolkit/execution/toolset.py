@@ -60,10 +60,9 @@ class Toolset:
         Raises:
             ConfigError: the document, an operation name or a credential cannot be used.
         """
-        from toolkit.execution.openapi.service import openapi_tools
+        from toolkit.execution.openapi.service import OpenAPIService
 
-        given = {"credentials": credentials, "allowed_operations": allowed_operations, **options}
-        return cls(openapi_tools(spec, **given))
+        return cls(OpenAPIService.load(spec, credentials, allowed_operations, **options).tools())
 
     @classmethod
     def from_mcp(cls, command: Any = None, *, url: str | None = None, **options: Any) -> Toolset:

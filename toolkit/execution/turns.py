@@ -1,18 +1,16 @@
 """Hold the calls of one turn from check to result, without running anything itself.
 
-`ToolInvoker.run` and `run_async` are two drivers of the same Turn.
-Not here: threads and event loops (`toolkit.execution.threads`), single calls (`toolkit.execution.invoker`).
+Not here: running them (`toolkit.execution.invoker`), how they are waited for (`toolkit.execution.modes`).
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ToolError, ToolNotFoundException
-from toolkit.execution.approval import Ask
 from toolkit.execution.batches import Access, batches
 from toolkit.execution.chunks import CLOSING_REASON, ResultChunk
 from toolkit.execution.conversion import capped, safe_str
@@ -21,75 +19,66 @@ from toolkit.execution.ready import ReadyTool, tool_of
 from toolkit.execution.state import State
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
-Question = tuple[Ask, ReadyTool, ToolCall, dict[str, Any]]  # what `leave` and `aleave` take
 _TRACEBACK_CHARS = 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Hold what one call gave: the value and its text, or the error; `returned` where only the text is missing."""
-
-    value: Any = None
-    text: Any = None
-    error: BaseException | None = None
-    returned: bool = False
 
 
 @dataclass(slots=True)
 class Step:
-    """Hold one call, its tool, its checked arguments, an answer in the tool's place, and at last its result."""
+    """Hold one call on its way: its tool and checked arguments, what it gave or why it failed, and its result.
 
+    Attributes:
+        text: what the model reads: of the value, or of an answer in the tool's place.
+        returned: whether the function gave `value`, though it may have no text.
+    """
+
+    index: int
     call: ToolCall
     ready: ReadyTool | None = None
     arguments: dict[str, Any] | None = None
-    answer: str | None = None
-    error: ToolError | None = None
+    value: Any = None
+    text: Any = None
+    error: BaseException | None = None
+    returned: bool = False
     result: ToolCallResult | None = None
 
     @property
     def is_settled(self) -> bool:
         """Tell whether the call was answered or refused, so that nothing runs."""
-        return self.answer is not None or self.error is not None
+        return self.text is not None or self.error is not None
 
 
 class Turn:
-    """Hold the steps of one turn; the driver runs the jobs and hands the outcomes back.
+    """Hold the steps of one turn; the invoker runs them.
 
     Args:
         ready: the tools by name.
         calls: what is to be run.
         state: what the tools share, if anything.
         raises: whether the first failure ends the turn.
-        ask: what asks for leave of dangerous calls; None lets them run.
-        one_by_one: whether no two calls may run at once.
         max_result_chars: longest text of a failure.
     """
 
     def __init__(
         self,
         ready: Mapping[str, ReadyTool],
-        calls: Sequence[ToolCall],
+        calls: Iterable[ToolCall],
         state: State | None,
         *,
         raises: bool,
-        ask: Ask | None,
-        one_by_one: bool,
         max_result_chars: int | None,
     ) -> None:
         self.ready = ready
         self.state = state
-        self.steps = [Step(call) for call in calls]
+        self.steps = [Step(index, call) for index, call in enumerate(calls)]
         self.raises = raises
-        self.ask = ask
-        self.one_by_one = one_by_one
         self.max_result_chars = max_result_chars
 
-    def batches(self) -> list[list[int]]:
-        """Return the indexes of the calls in the order they run; those of one batch may run at once."""
-        found = [list(range(len(self.steps)))]
-        if self.state is not None and any(r.shares_state for r in self.ready.values()):
-            found = batches([self._access(step.call) for step in self.steps])
-        return [[index] for batch in found for index in batch] if self.one_by_one else found
+    def batches(self) -> list[list[Step]]:
+        """Return the steps in the order they run; those of one batch may run at once."""
+        if self.state is None or not any(ready.shares_state for ready in self.ready.values()):
+            return [self.steps]
+        order = batches([self._access(step.call) for step in self.steps])
+        return [[self.steps[index] for index in batch] for batch in order]
 
     def _access(self, call: ToolCall) -> Access:
         ready = self.ready.get(call.tool_name)
@@ -101,55 +90,40 @@ class Turn:
         writes = frozenset(ready.tool.outputs_to_state or ())
         return Access(reads, writes, anything=ready.state_parameter is not None)
 
-    def check(self, indexes: Sequence[int]) -> list[tuple[int, Question]]:
-        """Find the tools and check the arguments; return index and question where the user is to be asked.
+    def check(self, step: Step) -> None:
+        """Find the tool and check the arguments; raise in raising mode."""
+        try:
+            step.ready = tool_of(self.ready, step.call)
+            step.arguments = step.ready.checked(step.call.arguments)
+        except ToolError as error:
+            self.refuse(step, error)
 
-        Raises:
-            ToolError: in raising mode, the first call that cannot be run; nothing of this lot has run then.
-        """
-        held = []
-        for index in indexes:
-            step = self.steps[index]
-            try:
-                step.ready = tool_of(self.ready, step.call)
-                step.arguments = step.ready.checked(step.call.arguments)
-            except ToolError as error:
-                self.refuse(index, error)
-                continue
-            if self.ask is not None and step.ready.tool.effect == "dangerous":
-                held.append((index, (self.ask, step.ready, step.call, step.arguments)))
-        return held
-
-    def refuse(self, index: int, error: ToolError) -> None:
+    def refuse(self, step: Step, error: ToolError) -> None:
         """Note that a call will not run; raise in raising mode."""
         if self.raises:
             raise error
-        self.steps[index].error = error
+        step.error = error
 
-    def finish(self, index: int, outcome: Outcome) -> ResultChunk | None:
-        """Write an outcome to the state, keep it as a result, and return the chunk that tells of it."""
-        step = self.steps[index]
-        error = outcome.error
-        if (error is None or outcome.returned) and step.ready is not None and self.state is not None:
+    def finish(self, step: Step) -> ResultChunk | None:
+        """Write what a call gave to the state, keep its result, and return the chunk that tells of it."""
+        if step.returned and step.ready is not None and self.state is not None:
             try:
-                write_to_state(step.ready.tool, outcome.value, self.state)
-            except ToolError as found:
-                error = found
-        if error is None:
-            step.result = ToolCallResult(outcome.text, step.call)
-        elif isinstance(error, ToolError):
-            step.error = error
-            step.result = failed(step.call, error, self.max_result_chars)
+                write_to_state(step.ready.tool, step.value, self.state)
+            except ToolError as error:
+                step.error = error
+        if step.error is None:
+            step.result = ToolCallResult(step.text, step.call)
+        elif isinstance(step.error, ToolError):
+            step.result = failed(step.call, step.error, self.max_result_chars)
         else:
-            raise error  # KeyboardInterrupt
-        if isinstance(error, ToolNotFoundException):
-            return None
-        return ResultChunk(index, step.result, start=True)
+            raise step.error  # KeyboardInterrupt
+        return (
+            None if isinstance(step.error, ToolNotFoundException) else ResultChunk(step.index, step.result, start=True)
+        )
 
-    def raise_first(self, indexes: Sequence[int]) -> None:
+    def raise_first(self, batch: Iterable[Step]) -> None:
         """Raise the first failure of a batch, in raising mode."""
-        errors = (self.steps[index].error for index in indexes)
-        error = next((e for e in errors if e is not None), None)
+        error = next((step.error for step in batch if step.error is not None), None)
         if error is not None and self.raises:
             raise error
 

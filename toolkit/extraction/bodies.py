@@ -4,6 +4,7 @@ Models mix the wrapper of one family with the body of another, so every explicit
 a body, by which a syntax labels its calls (`Syntax.label`):
 
     json            {"name": NAME, "arguments": {…}}, also in a list
+    key             {NAME: {…}, …}, also with names that are not declared if a syntax labels it
     python          NAME(KEY=VALUE), also in a list
     function        <function=NAME> and parameters in tags; function_json with an object instead
     invoke          <invoke name="NAME"> and either
@@ -18,12 +19,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import JsonRead, mend, read_json
 from toolkit.extraction.parameters import Members, Tags, read_members
 from toolkit.extraction.python_calls import PythonCall, read_calls
 from toolkit.extraction.shapes import drafts_in
+from toolkit.extraction.types import Span
 
 _NS = r"(?:\w+:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
 _GLM_NS = r"(?:\w+_|\w+:)?"
@@ -71,7 +74,7 @@ TAGGED = Tags(
     ),
 )
 _PARAMETERS = re.compile(rf"\s*<{_NS}(?:params|parameters)>")
-_CALL_TAG_END = re.compile(rf"\s*</{_NS}(?:params|parameters|function|invoke)>")
+_CALL_TAG_ENDS = re.compile(rf"(?:\s*</{_NS}(?:params|parameters|function|invoke)>)+")
 _FLAG = re.compile(r"string\s*=\s*[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*=\s*[\"'](\w+)[\"']")
 
@@ -90,7 +93,7 @@ def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
     """Read calls from `pos` on; None if nothing there looks like the body of a call."""
     start = source.skip(pos)
     body = Body(start)
-    fence = FENCE.match(source.text, start, source.limit)
+    fence = source.match(FENCE, start)
     if fence is not None:
         body.repairs.append("fence_removed")
         body.end = source.skip(fence.end())
@@ -104,16 +107,15 @@ def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
             body.problem, body.end = None, before
             break
         started = True
-        separator = _SEPARATOR.match(source.text, body.end, source.limit)
-        after = separator.end() if separator else body.end
-        if not _JSON_START.match(source.text, after, source.limit) and not source.text.startswith("<", after):
+        after = source.past(_SEPARATOR, body.end)
+        if not source.match(_JSON_START, after) and not source.text.startswith("<", after):
             break
         body.end = after
     if not started:
         return None
     body.end = pos + len(source.text[pos : body.end].rstrip()) if body.drafts and body.end - pos < 10_000 else body.end
-    if fence is not None and (closing := FENCE_END.match(source.text, body.end, source.limit)) is not None:
-        body.end = closing.end()
+    if fence is not None:
+        body.end = source.past(FENCE_END, body.end)
     if body.repairs:
         body.drafts = [draft.mended(*body.repairs) for draft in body.drafts]
     return body
@@ -126,27 +128,36 @@ def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
         return _json(source, pos, read_json(text, pos, source.limit), syntax, body)
     if text.startswith("<", pos):
         return _tagged(source, pos, syntax, body)
-    if _OPEN_PAIR.match(text, pos, source.limit):
+    if source.match(_OPEN_PAIR, pos):
         return _json(source, pos, mend(text, pos, source.limit, opened=False), syntax, body)
-    if _PYTHON.match(text, pos, source.limit):
+    if source.match(_PYTHON, pos):
         return _python(source, pos, syntax, body)
-    if _JSON_START.match(text, pos, source.limit):
+    if source.match(_JSON_START, pos):
         return _json(source, pos, read_json(text, pos, source.limit), syntax, body)
     return not body.drafts and _named(source, pos, syntax, body)
 
 
 def _json(source: Source, pos: int, read: JsonRead, syntax: Syntax, body: Body) -> bool:
     """Take the calls of one JSON value."""
-    if source.text[pos] in "{[":
+    if read.problem is None and source.text[pos] in "{[":
         read = _with_surplus(source, read)
     body.end, body.problem = read.end, read.problem
-    value = list(read.members) if read.problem is not None else read.value
+    value = read.value if read.problem is None else list(read.members)
     span, label = (pos, read.end), syntax.label("json")
     found = drafts_in(value, source.tools, span, label, explicit=True, repairs=read.repairs)
-    if read.problem is None and not found and read.value not in ([], {}, None, ""):
+    if not found and "key" in syntax.forms:
+        found = _by_key(value, span, syntax.forms["key"], read.repairs)
+    if not found and read.problem is None and value not in ([], {}, None, ""):
         body.problem = "no_name"
-    body.drafts += [draft if read.closed or read.problem is not None else _open(draft) for draft in found]
+    body.drafts += found if read.closed or read.problem is not None else map(_open, found)
     return True
+
+
+def _by_key(value: Any, span: Span, label: str, repairs: tuple[str, ...]) -> list[Draft]:
+    """Take objects whose keys are names and whose values are arguments."""
+    objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+    items = [item for one in objects for item in one.items() if isinstance(item[1], dict)]
+    return [Draft(name, given, span, label, repairs) for name, given in items]
 
 
 def read_arguments(source: Source, pos: int) -> JsonRead:
@@ -192,7 +203,7 @@ def python_draft(call: PythonCall, label: str, list_closed: bool = True, cut: bo
 
 def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take `<function=NAME>` or `<invoke name="NAME">` with what is in it."""
-    opening = _CALL_TAG.match(source.text, pos, source.limit)
+    opening = source.match(_CALL_TAG, pos)
     if opening is None:
         return False
     forms = ("function", "function_json") if opening["equals"] else ("invoke", "invoke")
@@ -204,9 +215,9 @@ def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
 def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...], body: Body, start: int) -> None:
     """Read the content of an opened call tag: parameters in tags, or bare JSON, for which the second label is."""
     name = name.strip()
-    inner = source.skip(pos)
-    fence = FENCE.match(source.text, inner, source.limit)
-    json_at = source.skip(fence.end()) if fence else inner
+    at = source.skip(pos)
+    fence = source.match(FENCE, at)
+    json_at = source.skip(fence.end()) if fence else at
     if source.text.startswith(("{", '"{', "&"), json_at):
         read = read_json(source.text, json_at, source.limit)
         body.end, body.problem = read.end, read.problem
@@ -215,13 +226,13 @@ def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...]
             body.drafts.append(Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed))
             _close(source, body)
         return
-    wrapper = _PARAMETERS.match(source.text, pos, source.limit)
-    members = read_members(source, wrapper.end() if wrapper else pos, TAGGED, source.tools.resolve(name).tool)
+    inner = source.past(_PARAMETERS, pos)
+    members = read_members(source, inner, TAGGED, source.tools.resolve(name).tool)
     body.end = members.end
     if members.cut or (not members.values and source.skip(members.end) >= source.limit):
         body.problem, body.end = "truncated", source.limit
         return
-    if not members.values and not wrapper and not TAGGED.stop.match(source.text, source.skip(pos), source.limit):
+    if not members.values and inner == pos and not source.match(TAGGED.stop, source.skip(pos)):
         return
     draft = Draft(name, dict(members.values), (start, members.end), labels[0], tuple(members.repairs), untyped=True)
     body.drafts.append(_typed_by_flag(draft, members))
@@ -242,30 +253,27 @@ def _typed_by_flag(draft: Draft, members: Members) -> Draft:
 
 def _close(source: Source, body: Body) -> None:
     """Step over the closing tags of a call."""
-    closing = _CALL_TAG_END.match(source.text, body.end, source.limit)
-    if closing is None:
+    end = source.past(_CALL_TAG_ENDS, body.end)
+    if end == body.end:
         body.drafts[-1] = _open(body.drafts[-1].mended("missing_close_tag"))
-        return
-    while closing is not None:
-        body.end = closing.end()
-        closing = _CALL_TAG_END.match(source.text, body.end, source.limit)
+    body.end = end
 
 
 def _named(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take `NAME` with `<arg_key>` pairs, with JSON, or, if declared, alone."""
     text, limit = source.text, source.limit
-    head = _NAME_THEN.match(text, pos, limit)
+    head = source.match(_NAME_THEN, pos)
     if head is None:
         return False
     after = source.skip(head.end())
-    if _ARG_KEY.match(text, after, limit):
+    if source.match(_ARG_KEY, after):
         members = read_members(source, after, _GLM, source.tools.resolve(head[1]).tool)
         body.problem, body.end = ("truncated", limit) if members.cut else (None, members.end)
         if not members.cut:
             span, label = (pos, members.end), syntax.label("pairs")
             body.drafts.append(Draft(head[1], members.values, span, label, tuple(members.repairs), untyped=True))
         return True
-    marks = _ARGS_MARK.match(text, head.end(), limit)
+    marks = source.match(_ARGS_MARK, head.end())
     after = source.skip(marks.end()) if marks else after
     if text.startswith(("{", "&quot;", "[{") if marks is None else ("{", "&quot;", "[{", '"{'), after):
         read = read_arguments(source, after)
@@ -291,25 +299,26 @@ def wrapped(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | N
         return _nothing(source, start, pos, syntax) if pos > start else None
     if body.problem is not None:
         return _failed(source, start, body, syntax)
-    closing = _closing(source, body.end, syntax)
-    end = closing.end() if closing else body.end
+    closed, end = _closed(source, body.end, syntax)
     if not body.drafts:
         return refusal(source, start, end, "empty", syntax.name)
     drafts = body.drafts
-    if closing is None and pos > start and (source.cut or drafts[-1].untyped):  # JSON that is closed itself is whole
-        drafts[-1] = _open(drafts[-1])
+    if not closed and syntax.closer and pos > start and (source.cut or drafts[-1].untyped):
+        drafts[-1] = _open(drafts[-1])  # JSON that is closed itself is whole, if the server says nothing else
     return Reading(end, spread(drafts, start, end))
 
 
-def _closing(source: Source, pos: int, syntax: Syntax) -> re.Match[str] | None:
-    """Return the closer that follows."""
-    return syntax.closer.match(source.text, source.skip(pos), source.limit) if syntax.closer else None
+def _closed(source: Source, pos: int, syntax: Syntax) -> tuple[bool, int]:
+    """Return whether the closer follows, and the position behind it, else `pos`."""
+    closing = source.match(syntax.closer, source.skip(pos)) if syntax.closer else None
+    return (False, pos) if closing is None else (True, closing.end())
 
 
 def _nothing(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | None:
     """Report a wrapper with nothing in it, or a marker at the very end of the text; None for one before prose."""
-    if (closing := _closing(source, pos, syntax)) is not None:
-        return refusal(source, start, closing.end(), "empty", syntax.name)
+    closed, end = _closed(source, pos, syntax)
+    if closed:
+        return refusal(source, start, end, "empty", syntax.name)
     return refusal(source, start, source.limit, "truncated", syntax.name) if source.skip(pos) >= source.limit else None
 
 

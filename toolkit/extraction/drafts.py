@@ -23,8 +23,6 @@ from toolkit.extraction.types import Rejected, Span
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]|\\n(?=[\s<{\[]|$))*")
 _NO_SOURCES: dict[str, str] = {}
 NOTHING = object()  # an argument key that is not there at all
-# What a body is called that tells more than the wrapper round it; a syntax may say otherwise.
-_FORMS = {"function": "qwen3_coder", "function_json": "functionary_v31", "pairs": "glm45"}
 _DETAILS = {"truncated": "The call was cut.", "empty": "No call in it."}
 
 Kind = Literal["call", "thought", "thought_end", "echo", "noise", "end"]
@@ -54,6 +52,15 @@ class Source:
     def within(self, limit: int) -> Source:
         """Return the same source with a nearer end."""
         return Source(self.text, limit, self.tools, self.fuel, self.cut, self.searched)
+
+    def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
+        """Return the match of `pattern` at `pos`."""
+        return pattern.match(self.text, pos, self.limit)
+
+    def past(self, pattern: re.Pattern[str], pos: int) -> int:
+        """Return the position behind `pattern` if it matches at `pos`, else `pos`."""
+        found = pattern.match(self.text, pos, self.limit)
+        return pos if found is None else found.end()
 
     def find(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
         """Return the next match of `pattern`; many searches in growing order cost one pass together."""
@@ -85,11 +92,11 @@ class Syntax:
         read: reads on from a match of `opener`; None if it is nothing after all.
         summary: one line about it.
         example: a short text in it; a call in it calls `f` with `a` as 1, or with nothing.
+        forms: form of body -> the label of calls in it, where that is not the name (see `bodies`).
         kind: `call`; `thought` or `thought_end`; `echo` of a result or a declaration; `noise`, a leaked token; `end`,
             behind which nothing is read. All but calls are read beside every chosen syntax.
         closer: pattern of what closes it, if it has a wrapper.
         labels: names that select it, its own first; its calls may carry them.
-        forms: form of body -> the label of calls in it, where that is not the name (see `bodies`).
         late: its opener is so wide that it is tried after all others.
         by_name: it begins with a bracket behind a tool's name, which is searched for by the names' last letters.
         starts: words of which one begins the line, if no sign does; a test that makes the search cheap.
@@ -100,17 +107,17 @@ class Syntax:
     read: Read
     summary: str
     example: str
+    forms: Mapping[str, str]
     kind: Kind = "call"
     closer: re.Pattern[str] | None = None
     labels: tuple[str, ...] = ()
-    forms: Mapping[str, str] = field(default_factory=dict)
     late: bool = False
     by_name: bool = False
     starts: tuple[str, ...] = ()
 
     def label(self, form: str) -> str:
         """Return what a call is called whose body has this form."""
-        return self.forms.get(form) or _FORMS.get(form, self.name)
+        return self.forms.get(form, self.name)
 
 
 class Draft(NamedTuple):

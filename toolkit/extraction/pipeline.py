@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
 from toolkit.extraction.types import CallKeys, ExtractedCall, Extraction, Rejected, Status
-from toolkit.extraction.walk import Candidate, Walk
+from toolkit.extraction.walk import Candidate, Walk, refused
 from toolkit.messages import ToolCall
 
 CallsInThought = Literal["never", "if_only"]
@@ -84,25 +84,15 @@ def new_source(text: str, index: ToolIndex, finish_reason: str | None, protocol:
 
 def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_thought: str = "never") -> Extraction:
     """Make an Extraction of a walk that is at its end."""
-    taken, rejected = list(walk.candidates), list(walk.rejected)
-    if calls_in_thought == "if_only" and not taken and walk.thought_last:
-        taken = walk.thought_last
+    found, rejected = list(walk.candidates), list(walk.rejected)
+    if calls_in_thought == "if_only" and not found and walk.thought_last:
+        found = list(walk.thought_last)
         rejected = [one for one in rejected if one.reason != "in_thinking"]
-    if len(taken) > 1:
-        taken = _drop_mentions(taken, rejected)
-    if taken and rejected:
-        taken = _drop_listed(taken, rejected)
-    if taken and not taken[-1].closed:
-        taken = _drop_cut(taken, rejected, source)
-    if len(taken) > 1:
-        taken = _once(taken, rejected, source.text)
+    found = _judged(found, rejected, source)
+    calls = [one.call for one in found]
     native = [_native(call, source) for call in native_calls]
-    calls = [one.call for one in taken]
     if native:
-        rejected += [
-            Rejected(call.span, call.syntax, "beside_native", "The server's own reading counts.", call.tool_name)
-            for call in calls
-        ]
+        rejected += [refused(call, "beside_native", "The server's own reading counts.") for call in calls]
         calls = native
     if len(calls) > 1:
         calls = _flag_repeats(calls)
@@ -111,58 +101,40 @@ def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_tho
     return Extraction(tuple(calls), tuple(rejected), said, thoughts, _status(calls, rejected), source.text)
 
 
-def _drop_mentions(taken: list[Candidate], rejected: list[Rejected]) -> list[Candidate]:
-    """Prefer calls that stand by themselves to calls inside sentences."""
-    if len({one.in_sentence for one in taken}) < 2:
-        return taken
-    rejected += [
-        Rejected(one.call.span, one.call.syntax, "in_sentence", "A clearer call stands elsewhere.", one.call.tool_name)
-        for one in taken
-        if one.in_sentence
-    ]
-    return [one for one in taken if not one.in_sentence]
+def _judged(found: list[Candidate], rejected: list[Rejected], source: Source) -> list[Candidate]:
+    """Return the candidates that are calls in the light of the whole reply, and add the others to `rejected`."""
+
+    def drop(unwanted: Callable[[Candidate], bool], reason: str, detail: str) -> None:
+        kept: list[Candidate] = []
+        for one in found:
+            if unwanted(one):
+                rejected.append(refused(one.call, reason, detail))
+            else:
+                kept.append(one)
+        found[:] = kept
+
+    if len(found) > 1 and not all(one.in_sentence for one in found):
+        drop(lambda one: one.in_sentence, "in_sentence", "A clearer call stands elsewhere.")
+    if found and any(one.reason == "signature" for one in rejected):  # `now()` among signatures is one of them
+        drop(lambda one: one.bare and not one.call.arguments, "signature", "It stands among signatures.")
+    if found and not found[-1].closed and _is_cut(found[-1].call, source):
+        rejected.append(refused(found.pop().call, "truncated", "Cut before its closer."))
+    if len(found) > 1:
+        wishes = Wishes()
+        drop(lambda one: wishes.again(one, source.text), "duplicate", "The same call once more.")
+    return found
 
 
-def _drop_listed(taken: list[Candidate], rejected: list[Rejected]) -> list[Candidate]:
-    """Turn down `now()` in a reply that lists signatures: it is one of them."""
-    if not any(one.reason == "signature" for one in rejected):
-        return taken
-    kept = [one for one in taken if one.explicit or one.call.arguments or not one.bare]
-    rejected += [
-        Rejected(one.call.span, one.call.syntax, "signature", "It stands among signatures.", one.call.tool_name)
-        for one in taken
-        if one not in kept
-    ]
-    return kept
-
-
-def _drop_cut(taken: list[Candidate], rejected: list[Rejected], source: Source) -> list[Candidate]:
-    """Turn down a last call whose closer is missing where the text ends, if the reply was cut for certain.
+def _is_cut(call: ExtractedCall, source: Source) -> bool:
+    """Tell whether a last call whose closer is missing was cut for certain, with the end of the text.
 
     That is so if the server says it, or if the call lacks what it needs: a declared name, a required argument.
     """
-    if not _TAIL.match(source.text, taken[-1].call.span[1]):
-        return taken
-    call = taken[-1].call
+    if not _TAIL.match(source.text, call.span[1]):
+        return False
     tool = source.tools.tools.get(call.tool_name)
     whole = source.tools.open or (tool is not None and all(name in call.arguments for name in tool.required))
-    if whole and not source.cut:
-        return taken
-    rejected.append(Rejected(call.span, call.syntax, "truncated", "Cut before its closer.", call.tool_name))
-    return taken[:-1]
-
-
-def _once(taken: list[Candidate], rejected: list[Rejected], text: str) -> list[Candidate]:
-    """Keep one of the same call in two formats or told again in prose; other repeats are meant."""
-    kept: list[Candidate] = []
-    wishes = Wishes()
-    for one in taken:
-        if not wishes.again(one, text):
-            kept.append(one)
-            continue
-        call = one.call
-        rejected.append(Rejected(call.span, call.syntax, "duplicate", "The same call once more.", call.tool_name))
-    return kept
+    return source.cut or not whole
 
 
 class Wishes:

@@ -30,25 +30,19 @@ class Triggers:
     Attributes:
         searches: the first characters of a pattern, and it; the name of a match's group is the key of its syntax.
         at_start: what may begin a line, without the line break.
-        syntaxes: key -> syntax.
+        syntaxes: key -> syntax; None stands for the one that is searched for by the names of the tools.
         later: key -> the syntaxes with the same first character that are tried after it, each with its pattern and
             its pattern for the start of a line.
-        by_name: the syntax that is searched for by the names of the tools.
+        by_name: whether there is one.
         labels: what calls may be labelled; None for anything.
     """
 
     searches: tuple[tuple[str, re.Pattern[str]], ...]
     at_start: re.Pattern[str]
-    syntaxes: dict[str, Syntax]
+    syntaxes: dict[str | None, Syntax]
     later: dict[str, list[tuple[Syntax, re.Pattern[str], re.Pattern[str]]]]
-    by_name: Syntax | None
+    by_name: bool
     labels: frozenset[str] | None
-
-    def opened(self, found: re.Match[str]) -> Syntax:
-        """Return the syntax that a match opens; a match without a group is a tool's name before a bracket."""
-        syntax = self.syntaxes[found.lastgroup] if found.lastgroup else self.by_name
-        assert syntax is not None
-        return syntax
 
     def others(self, found: re.Match[str]) -> Iterator[tuple[Syntax, re.Match[str]]]:
         """Yield the syntaxes that open at the same place and are tried after the one that was found."""
@@ -63,10 +57,10 @@ class Triggers:
 def triggers(names: frozenset[str] | None) -> Triggers:
     """Return the patterns for these syntaxes; None for all."""
     chosen = [one for one in load() if names is None or one.kind != "call" or names & set(one.labels)]
-    keyed = [(f"s{number}", one) for number, one in enumerate(chosen)]
+    keys = [None if one.by_name else f"s{number}" for number, one in enumerate(chosen)]
     by_first: dict[str, list[Keyed]] = {}
-    for key, one in keyed:
-        if not one.by_name:
+    for key, one in zip(keys, chosen, strict=True):
+        if key is not None:
             by_first.setdefault(split_first(one.opener)[0], []).append((key, one))
     searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in by_first.items())
     at_start = re.compile(_branches(by_first[r"\n"]) if r"\n" in by_first else r"(?!)")
@@ -75,9 +69,8 @@ def triggers(names: frozenset[str] | None) -> Triggers:
         for group in map(_in_order, by_first.values())
         for place, (key, _) in enumerate(group)
     }
-    by_name = next((one for one in chosen if one.by_name), None)
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
-    return Triggers(searches, at_start, dict(keyed), later, by_name, labels)
+    return Triggers(searches, at_start, dict(zip(keys, chosen, strict=True)), later, None in keys, labels)
 
 
 def _alone(one: Syntax) -> tuple[Syntax, re.Pattern[str], re.Pattern[str]]:

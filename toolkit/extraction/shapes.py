@@ -143,10 +143,7 @@ def _single_keys(
         return []
     if not all(isinstance(inner, (dict, str, type(None))) for inner in value.values()):
         return []
-    known = all(tools.declared(key) for key in value)
-    if not known and not (
-        explicit and syntax == "apertus" and all(isinstance(inner, dict) for inner in value.values())
-    ):
+    if not all(tools.declared(key) for key in value):
         return []
     if any(isinstance(inner, str) and inner.strip()[:1] not in ("{", "") for inner in value.values()):
         return []

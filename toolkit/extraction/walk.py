@@ -6,7 +6,7 @@ Not here: what is made of the result as a whole (`pipeline`).
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from toolkit.extraction.drafts import Reading, Source, Syntax
@@ -43,6 +43,22 @@ class Candidate(NamedTuple):
     bare: bool
 
 
+@dataclass(slots=True)
+class Head:
+    """Hold the next match of one search, and where it begins: behind the text if there is none."""
+
+    start: int
+    match: re.Match[str] | None
+    first: str
+    pattern: re.Pattern[str]
+
+    def search(self, text: str, pos: int, limit: int) -> None:
+        """Go on to the next match from `pos` on."""
+        at = text.find(self.first, pos, limit)
+        self.match = self.pattern.search(text, at, limit) if at >= 0 else None
+        self.start = limit + 1 if self.match is None else self.match.start()
+
+
 class Walk:
     """Walk one reply and gather what is found.
 
@@ -62,7 +78,7 @@ class Walk:
         self.names, self.depth = names, depth
         self.triggers = triggers(names)
         self.searches = self.triggers.searches
-        if self.triggers.by_name is not None and source.tools.endings is not None:
+        if self.triggers.by_name and source.tools.endings is not None:
             self.searches = (*self.searches, ("(", source.tools.endings))
         self.renew(source)
         self.pos = self.floor = start
@@ -77,8 +93,7 @@ class Walk:
     def renew(self, source: Source) -> None:
         """Go on over another text that begins as the one before."""
         self.source = source
-        self.heads: list[re.Match[str] | None] = [None] * len(self.searches)  # the next match of each search
-        self.starts = [-1] * len(self.searches)  # where it begins; behind the text if there is none
+        self.heads: list[Head] | None = None  # the next match of each search that can find something
 
     def run(self) -> Walk:
         """Walk to the end."""
@@ -109,7 +124,7 @@ class Walk:
 
     def read(self, found: re.Match[str]) -> tuple[Syntax, Reading | None]:
         """Read what begins at a place; the syntax and its reading, or None if nothing does."""
-        syntax = self.triggers.opened(found)
+        syntax = self.triggers.syntaxes[found.lastgroup]
         if self.depth >= _DEEPEST and syntax.kind == "thought":
             return syntax, None
         reading = syntax.read(self.source, found, syntax)
@@ -131,24 +146,24 @@ class Walk:
         Each search goes on only once its last match was passed, so that all of them together stay one pass each.
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
-        starts, heads = self.starts, self.heads
-        nearest, found = limit + 1, None
-        for number, start in enumerate(starts):
-            if start < pos:
-                first, pattern = self.searches[number]
+        if self.heads is None:
+            self.heads = []
+            for first, pattern in self.searches:
                 at = text.find(first, pos, limit)  # it finds the first character faster than any pattern
-                head = heads[number] = pattern.search(text, at, limit) if at >= 0 else None
-                start = starts[number] = limit + 1 if head is None else head.start()  # noqa: PLW2901
-            if start < nearest:
-                nearest, found = start, heads[number]
+                if at >= 0 and (match := pattern.search(text, at, limit)) is not None:
+                    self.heads.append(Head(match.start(), match, first, pattern))
+        nearest, found = limit + 1, None
+        for head in self.heads:
+            if head.start < pos:
+                head.search(text, pos, limit)
+            if head.start < nearest:
+                nearest, found = head.start, head.match
         return found
 
     def take(self, syntax: Syntax, reading: Reading, start: int) -> None:
         """Take what a syntax read, and go on behind it."""
-        begin = start
-        for parts in (reading.drafts, reading.rejected):
-            if parts:
-                begin = min(begin, parts[0].span[0])
+        begin = min(start, reading.drafts[0].span[0]) if reading.drafts else start
+        begin = min(begin, reading.rejected[0].span[0]) if reading.rejected else begin
         if begin < self.pos:  # the name stood before the trigger
             self.cut_back(self.pos - begin)
         self.text.append(self.source.text[self.pos : begin])
@@ -182,23 +197,25 @@ class Walk:
             exact = all(draft.exact and draft.closed for draft in reading.drafts)
             where = place(source.text, begin, reading.end, self.floor, listed=listed, exact=exact)
         in_sentence = where is not None and where.kind == "sentence"
-        refused: list[Rejected] = []
+        turned_down: list[Rejected] = []
         for draft in reading.drafts:
             outcome = settle(draft, source, reading.explicit)
             if isinstance(outcome, Rejected):
-                refused.append(outcome)
+                turned_down.append(outcome)
             elif where is not None and where.veto is not None:
-                refused.append(_turned_down(outcome, where.veto, "Its place shows no call."))
+                turned_down.append(refused(outcome, where.veto, "Its place shows no call."))
             elif self.triggers.labels is not None and outcome.syntax not in self.triggers.labels:
-                refused.append(_turned_down(outcome, "other_syntax"))
+                turned_down.append(refused(outcome, "other_syntax"))
             else:
                 self.candidates.append(Candidate(outcome, reading.explicit, in_sentence, draft.closed, syntax.by_name))
-        self.rejected += [*refused, *reading.rejected]
+        self.rejected += [*turned_down, *reading.rejected]
         if reading.text:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
-        failed = reading.rejected if not reading.drafts else refused if len(refused) == len(reading.drafts) else ()
+        failed = (
+            reading.rejected if not reading.drafts else turned_down if len(turned_down) == len(reading.drafts) else ()
+        )
         if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
 
@@ -265,10 +282,11 @@ def from_open_thought(call: ExtractedCall) -> ExtractedCall:
     return replace(call, repairs=repairs, confidence=confidence(repairs))
 
 
+def refused(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
+    """Return the rejection of what was taken for a call."""
+    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)
+
+
 def in_thinking(call: ExtractedCall) -> Rejected:
     """Return the rejection of a draft in a thought."""
-    return _turned_down(call, "in_thinking", "A draft in a thought is no call.")
-
-
-def _turned_down(call: ExtractedCall, reason: str, detail: str = "") -> Rejected:
-    return Rejected(call.span, call.syntax, reason, detail, call.tool_name)
+    return refused(call, "in_thinking", "A draft in a thought is no call.")

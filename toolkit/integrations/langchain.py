@@ -14,22 +14,16 @@ Not here: the original's rules, fault for fault: `AirgapChat(mode="compat")`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.agents import drivers
-from toolkit.agents.airgap.chat import streaming, with_tools
+from toolkit.agents.airgap.chat import AirgapChat, kept
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
-from toolkit.agents.airgap.rounds import Rounds
-from toolkit.agents.drivers import Send, Worker
 from toolkit.errors import UserError
-from toolkit.messages import ChatMessage, ChatRole, as_messages
+from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import ChatModel, Chunk, Reply
 from toolkit.prompting.protocols import load_protocol
-from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
-from toolkit.traces import Trace
 
 try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
@@ -41,7 +35,6 @@ except ImportError as missing:
         f"AirgapChatOpenAI needs LangChain ({missing}). Install it: pip install 'local-tool-calling[langchain]'"
     ) from None
 
-_NAME = "AirgapChatOpenAI"
 _CLASSES = {ChatRole.SYSTEM: SystemMessage, ChatRole.USER: HumanMessage, ChatRole.ASSISTANT: AIMessage}
 
 
@@ -98,25 +91,17 @@ class AirgapChatOpenAI(ChatOpenAI):
     def _generate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        rounds, history = self._rounds(messages, stop, kwargs)
-        return _result(drivers.drive(rounds.steps(history, Trace(_NAME)), Worker()))
+        return _result(self._airgap(stop, kwargs).invoke(messages))
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        rounds, history = self._rounds(messages, stop, kwargs)
-        return _result(await drivers.adrive(rounds.steps(history, Trace(_NAME)), Worker()))
+        return _result(await self._airgap(stop, kwargs).ainvoke(messages))
 
     def _stream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        rounds, history = self._rounds(messages, stop, kwargs)
-        trace = Trace(_NAME)
-
-        def work(send: Send) -> AirgapChunk:
-            return AirgapChunk(reply=drivers.drive(rounds.steps(history, trace), streaming(rounds, trace, send)))
-
-        for piece in drivers.stream(work):
+        for piece in self._airgap(stop, kwargs).stream(messages):
             if chunk := _chunk(piece):
                 if run_manager and chunk.text:
                     run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -125,36 +110,24 @@ class AirgapChatOpenAI(ChatOpenAI):
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        rounds, history = self._rounds(messages, stop, kwargs)
-        trace = Trace(_NAME)
-
-        async def work(send: Send) -> AirgapChunk:
-            performer = streaming(rounds, trace, send)
-            return AirgapChunk(reply=await drivers.adrive(rounds.steps(history, trace), performer))
-
-        async for piece in drivers.astream(work):
+        async for piece in self._airgap(stop, kwargs).astream(messages):
             if chunk := _chunk(piece):
                 if run_manager and chunk.text:
                     await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
-    def _rounds(
-        self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: Mapping[str, Any]
-    ) -> tuple[Rounds, list[ChatMessage]]:
-        """Return the rounds, asking this chat's own server, and the conversation."""
-        server = _Server(self, stop, self._keep(kwargs))
-        limits = {"max_rounds": self.max_rounds, "max_result_chars": self.max_result_chars}
-        rounds = Rounds(Recipe.of_model(server, self.protocol), server, **limits)  # type: ignore[arg-type]
-        return with_tools(rounds, self.bound_tools), as_messages(list(messages))
+    def _airgap(self, stop: list[str] | None, kwargs: Mapping[str, Any]) -> AirgapChat:
+        """Return the chat that goes this chat's rounds, with its own server as the model."""
+        chat = AirgapChat(
+            _Server(self, stop, self._keep(kwargs)),
+            protocol=self.protocol,
+            max_rounds=self.max_rounds,
+            max_result_chars=self.max_result_chars,
+        )
+        return chat.bind_tools(self.bound_tools)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the allowed options, and warn once about each other one."""
-        for name in kwargs:
-            if name not in self.allowed_options and name not in self._warned:
-                self._warned.add(name)
-                allowed = ", ".join(self.allowed_options)
-                warnings.warn(f"AirgapChatOpenAI drops {name!r}: it passes on {allowed}.", UserWarning, stacklevel=3)
-        return {name: value for name, value in kwargs.items() if name in self.allowed_options}
+        return kept(kwargs, frozenset(self.allowed_options), self._warned, "AirgapChatOpenAI")
 
 
 class _Server(ChatModel):
@@ -166,24 +139,26 @@ class _Server(ChatModel):
 
     def chat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
         """Return the server's reply."""
-        return _reply(ChatOpenAI._generate(self.chat_openai, _wire(messages), **self.request))
+        [said] = ChatOpenAI._generate(self.chat_openai, _wire(messages), **self.request).generations
+        return _reply(said, said.message.response_metadata)
 
     async def achat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
         """Return the server's reply without blocking the event loop."""
-        return _reply(await ChatOpenAI._agenerate(self.chat_openai, _wire(messages), **self.request))
+        [said] = (await ChatOpenAI._agenerate(self.chat_openai, _wire(messages), **self.request)).generations
+        return _reply(said, said.message.response_metadata)
 
     def stream(self, messages: Any, **ignored: Any) -> Iterator[Chunk]:
         """Yield the server's reply piece by piece."""
-        whole = _Gathered()
+        whole = _Whole()
         for piece in ChatOpenAI._stream(self.chat_openai, _wire(messages), **self.request):
-            yield Chunk(whole.add(piece))
+            yield whole.add(piece)
         yield Chunk(reply=whole.reply())
 
     async def astream(self, messages: Any, **ignored: Any) -> AsyncIterator[Chunk]:
         """Yield the server's reply piece by piece without blocking the event loop."""
-        whole = _Gathered()
+        whole = _Whole()
         async for piece in ChatOpenAI._astream(self.chat_openai, _wire(messages), **self.request):
-            yield Chunk(whole.add(piece))
+            yield whole.add(piece)
         yield Chunk(reply=whole.reply())
 
     def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
@@ -195,28 +170,20 @@ class _Server(ChatModel):
         return {"backend": "langchain", "name": self.name}
 
 
-class _Gathered:
+class _Whole:
     """Gather one streamed reply."""
 
     def __init__(self) -> None:
-        self.text, self.reason, self.tokens = "", "stop", {}  # type: tuple[str, str, dict[str, Any]]
+        self.piece = ChatGenerationChunk(message=AIMessageChunk(content=""))
 
-    def add(self, piece: ChatGenerationChunk) -> str:
-        """Take a chunk of the server and return its words."""
-        said = piece.message.content if isinstance(piece.message.content, str) else piece.text
-        self.text += said
-        self.reason = (piece.generation_info or {}).get("finish_reason") or self.reason
-        self.tokens = dict(getattr(piece.message, "usage_metadata", None) or self.tokens)
-        return str(said)
+    def add(self, piece: ChatGenerationChunk) -> Chunk:
+        """Take a piece of the server's and return its words."""
+        self.piece += piece
+        return Chunk(_text(piece))
 
     def reply(self) -> Reply:
         """Return the whole reply."""
-        return Reply(
-            self.text,
-            finish_reason="length" if self.reason == "length" else "stop",
-            prompt_tokens=self.tokens.get("input_tokens"),
-            completion_tokens=self.tokens.get("output_tokens"),
-        )
+        return _reply(self.piece, self.piece.generation_info or {})
 
 
 def _chunk(piece: AirgapChunk) -> ChatGenerationChunk | None:
@@ -232,17 +199,19 @@ def _wire(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
     return [_CLASSES[message.role](content="\n".join(message.texts)) for message in messages]
 
 
-def _reply(result: ChatResult) -> Reply:
-    message = result.generations[0].message
-    said = message.content if isinstance(message.content, str) else str(message.text)
-    usage = getattr(message, "usage_metadata", None) or {}
-    reason = message.response_metadata.get("finish_reason")
+def _text(said: ChatGeneration) -> str:
+    content = said.message.content
+    return content if isinstance(content, str) else str(said.message.text)
+
+
+def _reply(said: ChatGeneration, told: Mapping[str, Any]) -> Reply:
+    usage = getattr(said.message, "usage_metadata", None) or {}
     return Reply(
-        said,
-        finish_reason="length" if reason == "length" else "stop",
+        _text(said),
+        finish_reason="length" if told.get("finish_reason") == "length" else "stop",
         prompt_tokens=usage.get("input_tokens"),
         completion_tokens=usage.get("output_tokens"),
-        model=str(message.response_metadata.get("model_name", "")),
+        model=str(told.get("model_name", "")),
     )
 
 

@@ -5,22 +5,21 @@
 Needs the extra `notebook`; nothing else in the toolkit imports it.
 """
 
+from importlib import import_module
 from typing import Any
 
-__all__ = ["ChatBox", "Playground", "ask_in_notebook"]
+from toolkit.errors import UserError
+
+_HOMES = {"Playground": "playground", "ChatBox": "chat", "ask_in_notebook": "approval"}
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Playground":
-        from toolkit.lab.playground import Playground
-
-        return Playground
-    if name == "ChatBox":
-        from toolkit.lab.chat import ChatBox
-
-        return ChatBox
-    if name == "ask_in_notebook":
-        from toolkit.lab.approval import ask_in_notebook
-
-        return ask_in_notebook
-    raise AttributeError(f"module 'toolkit.lab' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'toolkit.lab' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"toolkit.lab.{_HOMES[name]}"), name)
+    except ImportError as error:
+        raise UserError(
+            f"{name} needs more ({error}). Install it: pip install 'local-tool-calling[notebook]'"
+        ) from None

@@ -11,6 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import ipywidgets as widgets
+from IPython import display
+
 from toolkit.errors import UserError
 from toolkit.execution.approval import Decision
 from toolkit.messages import ToolCall
@@ -23,8 +26,7 @@ async def ask_in_notebook(call: ToolCall) -> Decision:
         await invoker.run_async([…])     # with ToolInvoker(…, ask=tk.lab.ask_in_notebook)
 
     Raises:
-        UserError: the run is not awaited, so the notebook is busy and would never see a button pressed; or ipywidgets
-            is not installed.
+        UserError: the run is not awaited, so the notebook is busy and would never see a button pressed.
     """
     if threading.current_thread() is not threading.main_thread():
         raise UserError(
@@ -32,9 +34,7 @@ async def ask_in_notebook(call: ToolCall) -> Decision:
         )
     answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
     box = approval_box(call, lambda decision: None if answer.done() else answer.set_result(decision))
-    from IPython.display import display
-
-    display(box)  # type: ignore[no-untyped-call]
+    display.display(box)  # type: ignore[no-untyped-call]
     try:
         return await answer
     finally:
@@ -42,17 +42,7 @@ async def ask_in_notebook(call: ToolCall) -> Decision:
 
 
 def approval_box(call: ToolCall, decide: Callable[[Decision], None]) -> Any:
-    """Return the widget: the arguments to edit, words to say, and a button for each kind of decision.
-
-    Raises:
-        UserError: ipywidgets is not installed.
-    """
-    try:
-        import ipywidgets as widgets
-    except ImportError as error:
-        raise UserError(
-            f"ask_in_notebook needs ipywidgets ({error}). Install it: pip install 'local-tool-calling[notebook]'"
-        ) from None
+    """Return the widget: the arguments to edit, words to say, and a button for each kind of decision."""
     shown = json.dumps(call.arguments, ensure_ascii=False, indent=1, default=str)
     edited = widgets.Textarea(shown, layout={"width": "95%", "height": "6em"})
     words = widgets.Text(placeholder="why not, or what to answer in its place", layout={"width": "95%"})

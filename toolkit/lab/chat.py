@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from toolkit.errors import ToolkitError, UserError
+import ipywidgets
+
+from toolkit.errors import ToolkitError
 
 _BUBBLE = (
     "<div style='margin:0.4em 0;padding:0.4em 0.7em;border:1px solid #8886;border-radius:0.6em;"
@@ -48,18 +50,9 @@ class ChatBox:
     >>> chat.send.click()
     >>> chat.agent.turns[-1].text
     'Hello!'
-
-    Raises:
-        UserError: ipywidgets is not installed.
     """
 
     def __init__(self, agent: Any) -> None:
-        try:
-            import ipywidgets
-        except ImportError as error:
-            raise UserError(
-                f"ChatBox needs ipywidgets ({error}). Install it: pip install 'local-tool-calling[notebook]'"
-            ) from None
         self.agent = agent
         self.log = ipywidgets.HTML(conversation_html(agent.turns))
         self.field = ipywidgets.Text(placeholder="Say something", continuous_update=False)

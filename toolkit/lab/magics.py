@@ -14,12 +14,12 @@ Not here: making a tool of a function (`toolkit.tools`).
 from __future__ import annotations
 
 import ast
-import json
 from html import escape
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.execution.toolset import Toolset
+from toolkit.prompting.templates import argument_lines
 from toolkit.tools import Tool
 
 _CELL = "padding:4px 12px 4px 0;text-align:left;vertical-align:top"
@@ -86,17 +86,6 @@ class ToolsCell:
 
 
 def _row(tool: Tool) -> str:
-    parameters = "<br>".join(_parameter(tool, name, schema) for name, schema in tool.properties.items()) or "none"
+    parameters = "<br>".join(map(escape, argument_lines(tool))) or "none"
     cells = (f"<code>{escape(tool.name)}</code>", parameters, escape(tool.description))
     return "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)
-
-
-def _parameter(tool: Tool, name: str, schema: Any) -> str:
-    """Return one parameter: name, type, whether it may be left out, description."""
-    known = schema if isinstance(schema, dict) else {}
-    kind = known.get("type") or ("one of" if "enum" in known else "any")
-    choices = f" {json.dumps(known['enum'], ensure_ascii=False)}" if "enum" in known else ""
-    left_out = "" if name in tool.required else ", may be left out"
-    about = f": {known['description']}" if known.get("description") else ""
-    words = kind if isinstance(kind, str) else " or ".join(kind)
-    return f"<code>{escape(name)}</code> <i>{escape(words + choices + left_out)}</i>{escape(about)}"

@@ -7,16 +7,15 @@ a batch run: `request`, `ask`, `score`.
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toolkit.asking import Asked, ask, request
-from toolkit.errors import ConfigError, UserError
+from toolkit.errors import ConfigError
 from toolkit.evaluation.cases import Case, Cases
-from toolkit.evaluation.saving import file_name, writable_folder
+from toolkit.evaluation.saving import file_name, save_protocol, writable_folder
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.messages import ChatMessage, ToolCallResult
 from toolkit.models.base import ChatModel
@@ -128,29 +127,14 @@ class Session:
         `batch/evaluate.ipynb` takes the path in its parameter `recipes`.
 
         Raises:
-            UserError: the folder cannot be written, or the name is one of the toolkit's own protocols.
+            UserError: the folder cannot be written.
         """
         where = writable_folder(folder)
         label = file_name(name or self.recipe.name)
         recipe = self.recipe.replace(name=name or self.recipe.name)
         if self.edits:
-            recipe = recipe.replace(protocol=str(self._save_protocol(where / f"{label}_protocol")))
+            recipe = recipe.replace(protocol=str(save_protocol(self.protocol, where / f"{label}_protocol")))
         return recipe.save(where / f"{label}.toml")
-
-    def _save_protocol(self, folder: Path) -> Path:
-        protocol = self.protocol
-        partial = folder.with_name(f".{folder.name}.part")
-        try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            for name, content in protocol.files.items():
-                (partial / name).write_text(content, "utf-8")
-            if folder.exists():
-                shutil.rmtree(folder)
-            partial.rename(folder)
-        except OSError as error:
-            raise UserError(f"Cannot write {str(folder)!r}: {error.strerror}. Choose another folder.") from None
-        return folder.resolve()
 
     def _current(self) -> Recipe:
         return self.recipe.using(self.protocol)

@@ -54,8 +54,7 @@ def tokens_html(reply: Any) -> str:
         f"{reply.seconds:.2f} s",
         f"ended by {reply.finish_reason}",
     ]
-    text = " · ".join(part for part in known if part)
-    return f'<div style="color:{_NEUTRAL};font-size:12px;margin:4px 0">{escape(text)}</div>'
+    return note_html(" · ".join(part for part in known if part))
 
 
 def note_html(text: str, bad: bool = False) -> str:

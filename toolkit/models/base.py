@@ -1,4 +1,4 @@
-"""Fix what every model gives back (Reply), takes (Options) and can do (ChatModel).
+"""Fix what every model gives back (Reply), takes (ChatRequest, Options) and can do (ChatModel).
 
 Not here: the back ends (`embedded`, `ollama`, `openai`, `scripted`) and the store of replies (`store`).
 """
@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.messages import ToolCall, as_messages
+from toolkit.messages import ChatMessage, ToolCall, as_messages
+from toolkit.models.schemas import request_schema
+from toolkit.tools import Tool, as_tools
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
 FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
@@ -196,11 +198,48 @@ class Chunk:
     reply: Reply | None = None
 
 
+@dataclass(frozen=True)
+class ChatRequest:
+    """Hold one request, read and checked.
+
+    Attributes:
+        options: all of them, the model's defaults included.
+        schema: JSON Schema that decoding is held to.
+        messages: the conversation; empty for a raw completion.
+        tools: tools to offer natively.
+        tool_choice: as the caller gave it.
+        prompt: the text to continue; None for a conversation.
+    """
+
+    options: Options
+    schema: dict[str, Any] | None = None
+    messages: Sequence[ChatMessage] = ()
+    tools: Sequence[Tool] = ()
+    tool_choice: str | None = None
+    prompt: str | None = None
+
+    @property
+    def tool_specs(self) -> list[dict[str, Any]]:
+        """Return the tools as OpenAI's `{"type": "function", "function": …}`."""
+        return [{"type": "function", "function": tool.tool_spec} for tool in self.tools]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the request as plain JSON data: whatever can change the reply, nothing else."""
+        held = {"schema": self.schema, "options": self.options.for_key()}
+        if self.prompt is not None:
+            return {"kind": "complete", "prompt": self.prompt, **held}
+        said = [message.to_dict() for message in self.messages]
+        for message in said:
+            message.pop("_meta")  # never sent
+        tools = [tool.tool_spec for tool in self.tools]
+        return {"kind": "chat", "messages": said, "tools": tools, **held, "tool_choice": self.tool_choice}
+
+
 class ChatModel(ABC):
     """Answer requests; the one interface of every back end.
 
-    A back end implements `stream`, `complete_stream` and `fingerprint`; the rest follows. Faults of model
-    and server come back in `Reply.fault`; a mistake of the user (no server, unknown model) raises `UserError`.
+    A back end implements `answer` and `fingerprint`; the rest follows. Faults of model and server come back in
+    `Reply.fault`; a mistake of the user (no server, unknown model) raises `UserError`.
 
     Attributes:
         name: what `load_model` was given.
@@ -212,7 +251,10 @@ class ChatModel(ABC):
     supports_tools: bool = False
     defaults: Options = Options()
 
-    @abstractmethod
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
+        """Yield the reply piece by piece; the last chunk carries the whole `reply`. Closing it stops the server."""
+        raise NotImplementedError(f"{type(self).__name__} must implement answer(request).")
+
     def stream(
         self,
         messages: Any,
@@ -230,11 +272,27 @@ class ChatModel(ABC):
             schema: JSON Schema that decoding is held to; also put it in the prompt.
             options: `Options` or a dict of them.
             tool_choice: sent only to servers that enforce it; others ignore it here and say so in `raw`.
-        """
 
-    @abstractmethod
+        Raises:
+            ConfigError: no message, or something in the request that cannot be read.
+        """
+        return self.answer(self.read(messages, tools, schema, options, tool_choice))
+
+    def read(self, messages: Any, tools: Any, schema: Any, options: Any, tool_choice: str | None) -> ChatRequest:
+        """Return a request, read and checked; see `stream` for the arguments.
+
+        Raises:
+            ConfigError: no message, or something in the request that cannot be read.
+        """
+        said = as_messages(messages)
+        if not said:
+            raise ConfigError("A request needs at least one message; got none.")
+        held_to = None if schema is None else request_schema(schema)
+        return ChatRequest(Options.of(options, self.defaults), held_to, said, as_tools(tools or ()), tool_choice)
+
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the continuation of a raw prompt, with no chat template; stop strings come from `options.stop`."""
+        return self.answer(ChatRequest(Options.of(options, self.defaults), request_schema(schema), prompt=prompt))
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
@@ -323,15 +381,3 @@ def cut_at_stop(text: str, stop: Sequence[str]) -> str:
     """
     ends = [place for word in stop if word and (place := text.find(word)) >= 0]
     return text[: min(ends)] if ends else text
-
-
-def request_messages(messages: Any) -> list[Any]:
-    """Read the messages of a request and refuse an empty one.
-
-    Raises:
-        ConfigError: there are none.
-    """
-    found = as_messages(messages)
-    if not found:
-        raise ConfigError("A request needs at least one message; got none.")
-    return found

@@ -7,23 +7,25 @@ Not here: fetching the weights (`weights`), reading the head of the file (`gguf`
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ModelError, UserError
+from toolkit.messages import as_messages
 from toolkit.models import llama
-from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, request_messages
+from toolkit.models.answers import ServerError
+from toolkit.models.backend import Backend
+from toolkit.models.base import ChatRequest, Options
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
-from toolkit.models.schemas import request_schema, with_schema_checked
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
-from toolkit.models.wire import StreamedAnswer, chat_body, sampling, sendable, tool_specs
+from toolkit.models.wire import OpenAIAnswer, request_body, sendable
+from toolkit.tools import as_tools
 
 
-class EmbeddedModel(ChatModel):
+class EmbeddedModel(Backend):
     """Answer from a GGUF file in this process. Nothing is fetched or loaded before the first request.
 
     Args:
@@ -36,13 +38,15 @@ class EmbeddedModel(ChatModel):
         WeightsError: no such name.
     """
 
+    collects = OpenAIAnswer
+
     def __init__(self, name: str, threads: int | None = None, defaults: Options | None = None) -> None:
         self.name = f"embedded/{name}"
         self.threads = threads or llama.default_threads()
         self.defaults = defaults or Options()
         self._file = Path(name).expanduser() if name.endswith(".gguf") or "/" in name else None
         self._weights = None if self._file else known_weights(name)
-        self._held = llama.Hold()
+        self._held: llama.Shared | None = None
 
     @property
     def path(self) -> Path:
@@ -63,64 +67,36 @@ class EmbeddedModel(ChatModel):
         """Return the longest window the model was trained for, in tokens."""
         return trained_context(read_head(self.path))
 
-    def stream(
-        self,
-        messages: Any,
-        *,
-        tools: Any = None,
-        schema: Any = None,
-        options: Any = None,
-        tool_choice: str | None = None,
-    ) -> Iterator[Chunk]:
-        """Yield the reply piece by piece; closing the stream stops llama.cpp at the next token."""
-        said, specs = request_messages(messages), tool_specs(tools)
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        if specs and tool_choice not in (None, "auto", "none", "required", "any"):
+    def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
+        """Return the method of llama.cpp's server, and the body."""
+        if request.prompt is not None:
+            return "handle_completions", request_body(request)
+        if request.tools and request.tool_choice not in (None, "auto", "none", "required", "any"):
             # llama.cpp takes no tool's name as choice: offer that one alone and require a call
-            specs, tool_choice = [spec for spec in specs if spec["function"]["name"] == tool_choice], "required"
-        body = chat_body(said, specs, held_to, settings, tool_choice)
-        return self._answer("handle_chat_completions", body, settings, held_to, len(said))
+            only = [tool for tool in request.tools if tool.name == request.tool_choice]
+            request = replace(request, tools=only, tool_choice="required")
+        return "handle_chat_completions", request_body(request)
 
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
-        """Yield the continuation of a raw prompt piece by piece."""
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        body = {"prompt": prompt, **sampling(settings), "stream": True}
-        if held_to is not None:
-            body["json_schema"] = held_to
-        return self._answer("handle_completions", body, settings, held_to, 0)
+    def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+        """Run the request and yield the pieces of the answer, the seconds spent loading first.
 
-    def _answer(self, method: str, body: dict[str, Any], options: Options, schema: Any, turn: int) -> Iterator[Chunk]:
+        Raises:
+            TimeoutError: no token came for `timeout_s` seconds.
+            ServerError: llama.cpp refused the request, or the chat template has no place for its tools.
+        """
         if body.get("tools") and not self.supports_tools:
-            yield Chunk(reply=self._no_tools(body))
-            return
+            raise ServerError(0, f"The chat template of {self.name!r} does not support tools: it has no place for them")
         shared, load_seconds = self._server(options)
-        started = time.perf_counter()
-        answer = StreamedAnswer(turn)
-        fault = None
-        try:
-            for piece in llama.pieces(shared, method, sendable(body), options.timeout_s):
-                yield from answer.feed(piece)
-        except TimeoutError:
-            fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
-        except ModelError as error:
-            fault = Fault("server", str(error))
-        reply = answer.reply(self.name, options, time.perf_counter() - started, load_seconds)
-        raw = {"request": body, "timings": answer.timings, "error": answer.error}
-        reply = reply.replace(raw={key: value for key, value in raw.items() if value})
-        if fault:
-            reply = reply.replace(fault=fault, finish_reason="error")
-        yield Chunk(reply=with_schema_checked(reply, schema))
-
-    def _no_tools(self, body: dict[str, Any]) -> Reply:
-        message = f"The chat template of {self.name!r} has no place for tools; use the prompted or constrained arm."
-        fault = Fault("tools_unsupported", message)
-        return Reply(finish_reason="error", model=self.name, fault=fault, raw={"request": body})
+        yield {"load_seconds": load_seconds}
+        yield from llama.pieces(shared, route, sendable(body), options.timeout_s)
 
     def _server(self, options: Options) -> tuple[llama.Shared, float]:
-        """Return the loaded server with one use more, and the seconds spent loading."""
+        """Return the loaded server, and the seconds spent loading; it is held until another window is asked for."""
         path = self.path
         read_head(path)  # says what is wrong; llama.cpp would not
-        return self._held.use(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
+        shared, seconds = llama.shared_server(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
+        self._held = shared
+        return shared, seconds
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens a text is, chat markers such as `<|im_start|>` counted as one each."""
@@ -129,10 +105,9 @@ class EmbeddedModel(ChatModel):
 
     def apply_template(self, messages: Any, tools: Any = None) -> str:
         """Return the exact string that the model sees for a conversation."""
-        body = chat_body(request_messages(messages), tool_specs(tools), None, self.defaults, None)
-        return str(
-            self._ask("/apply-template", {key: body[key] for key in ("messages", "tools") if key in body})["prompt"]
-        )
+        body = request_body(ChatRequest(self.defaults, messages=as_messages(messages), tools=as_tools(tools or ())))
+        shown = {key: value for key, value in body.items() if key in ("messages", "tools")}
+        return str(self._ask("/apply-template", shown)["prompt"])
 
     @property
     def address(self) -> str:
@@ -140,28 +115,19 @@ class EmbeddedModel(ChatModel):
 
         The model is loaded if it is not, and answers there until `close`.
         """
-        shared, _ = self._server(self.defaults)
-        try:
-            return f"{shared.server.listening_address}/v1"
-        finally:
-            llama.release(shared)
+        return f"{self._server(self.defaults)[0].server.listening_address}/v1"
 
     def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
-        import urllib.request
+        import httpx
 
         shared, _ = self._server(self.defaults)
+        url, timeout = shared.server.listening_address + route, self.defaults.timeout_s
         try:
-            address = shared.server.listening_address
-            data = json.dumps(sendable(body)).encode()
             # a proxy set in the environment has no business on loopback
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            request = urllib.request.Request(address + route, data, {"Content-Type": "application/json"})  # noqa: S310
-            with opener.open(request, timeout=self.defaults.timeout_s) as answer:
-                return dict(json.load(answer))
-        except OSError as error:
+            answer = httpx.post(url, json=sendable(body), timeout=timeout, trust_env=False)
+            return dict(answer.raise_for_status().json())
+        except httpx.HTTPError as error:
             raise ModelError(f"llama.cpp did not answer {route}: {error}") from None
-        finally:
-            llama.release(shared)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, file digest and llama.cpp version; needs neither the weights nor llama.cpp loaded."""
@@ -186,7 +152,7 @@ class EmbeddedModel(ChatModel):
 
     def close(self) -> None:
         """Unload the model, unless another one shares its server; it loads again on use."""
-        self._held.drop()
+        self._held = None
 
 
 @cache
@@ -196,6 +162,4 @@ def _version() -> str:
     try:
         return f"xllamacpp {version('xllamacpp')}"
     except PackageNotFoundError:
-        raise UserError(
-            "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
-        ) from None
+        raise UserError(llama.MISSING) from None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.models.base import ChatModel, Chunk, Options, Reply, request_messages
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Reply
 from toolkit.models.registry import as_model
 
 
@@ -29,22 +29,19 @@ class FunctionModel(ChatModel):
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the continuation in one piece.
 
         Raises:
             ConfigError: the function gave something else, or decoding is to be held to a schema.
         """
-        if schema is not None:
+        if request.schema is not None:
             raise ConfigError("A function cannot be held to a JSON Schema. Use a ChatModel for constrained decoding.")
-        settings = Options.of(options, self.defaults)
-        said = self.function(prompt, stop=list(settings.stop), max_tokens=settings.num_predict)
+        prompt = request.prompt
+        if prompt is None:
+            prompt = "\n".join(text for message in request.messages for text in message.texts)
+        said = self.function(prompt, stop=list(request.options.stop), max_tokens=request.options.num_predict)
         yield Chunk(reply=as_reply(said))
-
-    def stream(self, messages: Any, **request: Any) -> Iterator[Chunk]:
-        """Yield the continuation of the conversation's texts in one piece."""
-        prompt = "\n".join(text for message in request_messages(messages) for text in message.texts)
-        return self.complete_stream(prompt, schema=request.get("schema"), options=request.get("options"))
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and the function's name."""

@@ -13,32 +13,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.models.base import Options, request_messages
-from toolkit.models.schemas import request_schema
-from toolkit.tools import as_tools
-
-Request = dict[str, Any]
-
-
-def chat_request(messages: Any, tools: Any, schema: Any, options: Options, tool_choice: str | None) -> Request:
-    """Return a chat request as plain JSON data: whatever can change the reply, nothing else."""
-    said = [message.to_dict() for message in request_messages(messages)]
-    for message in said:
-        message.pop("_meta")  # never sent
-    return {
-        "kind": "chat",
-        "messages": said,
-        "tools": [tool.tool_spec for tool in as_tools(tools or ())],
-        "schema": request_schema(schema),
-        "options": options.for_key(),
-        "tool_choice": tool_choice,
-    }
-
-
-def complete_request(prompt: str, schema: Any, options: Options) -> Request:
-    """Return a raw completion request as plain JSON data."""
-    return {"kind": "complete", "prompt": prompt, "schema": request_schema(schema), "options": options.for_key()}
-
 
 def as_json(value: Any) -> str:
     """Return compact ASCII JSON, so that even a lone surrogate can be stored; what is no JSON becomes text."""
@@ -55,7 +29,7 @@ def reply_key(request_digest: str, fingerprint: Mapping[str, Any], repeat: int) 
     return digest([request_digest, dict(sorted(fingerprint.items())), repeat])
 
 
-def differences(stored: Request, asked: Request) -> list[str]:
+def differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """Say where two requests differ, one sentence a place.
 
     >>> differences({"options": {"seed": 0}}, {"options": {"seed": 1}})
@@ -70,6 +44,8 @@ _ABSENT = object()
 
 
 def _walk(old: Any, new: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
+    if as_json(old) == as_json(new):
+        return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from _walk(old.get(key, _ABSENT), new.get(key, _ABSENT), f"{place}.{key}" if place else str(key))
@@ -79,7 +55,7 @@ def _walk(old: Any, new: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
         for index in range(max(len(old), len(new))):
             pair = [items[index] if index < len(items) else _ABSENT for items in (old, new)]
             yield from _walk(pair[0], pair[1], f"{place}[{index}]")
-    elif as_json(old) != as_json(new) or (old is _ABSENT) != (new is _ABSENT):
+    else:
         yield place, old, new
 
 
@@ -92,41 +68,26 @@ def _brief(value: Any, other: Any) -> str:
         return text if len(text) <= 60 else text[:59] + "…"
     if len(value) <= 60:
         return repr(value)
-    start = 0
-    if isinstance(other, str):
-        limit = min(len(value), len(other))
-        start = next((i for i in range(limit) if value[i] != other[i]), limit)
+    start = _common(value, other) if isinstance(other, str) else 0
     begin = max(0, start - 15)
     cut = value[begin : start + 35]
     return f"{'…' if begin else ''}{cut!r}… (from character {begin})"
 
 
-def nearest(asked: Request, stored: Sequence[Request]) -> Request | None:
-    """Return the stored request with the fewest differing parts, each message being one, or None if there is none."""
-    if not stored:
-        return None
-    whole = _parts(asked)
+def nearest(asked: Mapping[str, Any], stored: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the stored request that differs in the fewest places, and in these as late as possible."""
 
-    def distance(request: Request) -> tuple[int, int]:
-        parts = _parts(request)
-        unlike = [name for name in {**whole, **parts} if parts.get(name) != whole.get(name)]
-        return len(unlike), -sum(_common(parts.get(name, ""), whole.get(name, "")) for name in unlike)
+    def distance(request: dict[str, Any]) -> tuple[int, int]:
+        places = list(_walk(request, asked, ""))
+        return len(places), -sum(_common(str(old), str(new)) for _, old, new in places)
 
     return min(stored, key=distance)
 
 
-def _parts(request: Request) -> dict[str, str]:
-    """Return the JSON of each part, so that a changed system message does not hide which question is the same."""
-    parts = {name: as_json(value) for name, value in request.items() if name != "messages"}
-    said = request.get("messages")
-    messages = said if isinstance(said, list) else []
-    return parts | {f"messages[{place}]": as_json(message) for place, message in enumerate(messages)}
-
-
 def _common(one: str, other: str) -> int:
-    limit = min(len(one), len(other))
-    low, high = 0, limit
-    while low < high:  # longest common start, by halving
+    """Return the length of the longest common start, found by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
         middle = (low + high + 1) // 2
         if one[:middle] == other[:middle]:
             low = middle

@@ -10,12 +10,14 @@ import os
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import ModelError, UserError, WeightsError
+from toolkit.errors import UserError, WeightsError
+from toolkit.models.answers import ServerError
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,18 @@ class ServerKey:
 
 @dataclass
 class Shared:
-    """Hold one loaded server and count who uses it; at zero it is unloaded."""
+    """Hold one loaded server; it unloads when the last one who holds this lets go."""
 
     key: ServerKey
     lock: threading.Lock = field(default_factory=threading.Lock)
     server: Any = None
-    users: int = 0
 
 
-_servers: dict[ServerKey, Shared] = {}
+_servers: weakref.WeakValueDictionary[ServerKey, Shared] = weakref.WeakValueDictionary()
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
 _SECONDS_TO_STOP = 5.0
+MISSING = "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
 _spoilt = False  # whether this process was forked from one with a loaded server
 
 
@@ -50,37 +52,26 @@ def default_threads() -> int:
     return max(1, count - 1)
 
 
-def acquire(key: ServerKey) -> tuple[Shared, float]:
+def shared_server(key: ServerKey) -> tuple[Shared, float]:
     """Return the server of `key`, loading it if nobody has, and the seconds that took.
 
     Raises:
         UserError: the extra is not installed.
         WeightsError: llama.cpp cannot load the file.
     """
+    import_llama()  # before the lock, which a thread that a fork left behind may hold
     with _registry:
         shared = _servers.setdefault(key, Shared(key))
-        shared.users += 1
-    try:
-        with shared.lock:
-            if shared.server is not None:
-                return shared, 0.0
-            started = time.perf_counter()
+    with shared.lock:
+        if shared.server is not None:
+            return shared, 0.0
+        started = time.perf_counter()
+        try:
             shared.server = _load(key)
-            return shared, time.perf_counter() - started
-    except BaseException:
-        release(shared)
-        raise
-
-
-def release(shared: Shared) -> None:
-    """Give up one use of a server."""
-    with _registry:
-        shared.users -= 1
-        if shared.users:
-            return
-        if _servers.get(shared.key) is shared:
-            del _servers[shared.key]
-        shared.server = None  # the destructor unloads
+        except BaseException:
+            _abandon(shared)
+            raise
+        return shared, time.perf_counter() - started
 
 
 def _load(key: ServerKey) -> Any:
@@ -115,65 +106,35 @@ def import_llama() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise UserError(
-            f"Embedded models need xllamacpp ({error}). Install it: pip install 'local-tool-calling[embedded]'"
-        ) from None
+        raise UserError(f"{MISSING} ({error})") from None
     return xllamacpp
 
 
-class Hold:
-    """Keep one server for one model between its requests; another window replaces it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._shared: Shared | None = None
-
-    def use(self, key: ServerKey) -> tuple[Shared, float]:
-        """Return the server with one use more, for the caller to release, and the seconds spent loading."""
-        import_llama()  # before the lock, which a thread that a fork left behind may hold
-        with self._lock:
-            if self._shared is None or self._shared.key != key or _servers.get(key) is not self._shared:
-                old, (self._shared, seconds) = self._shared, acquire(key)
-                if old is not None:
-                    release(old)
-                acquire(key)
-                return self._shared, seconds
-            return acquire(key)
-
-    def drop(self) -> None:
-        """Give up the server, if one is held."""
-        if _spoilt:
-            return
-        with self._lock:
-            held, self._shared = self._shared, None
-        if held is not None:
-            release(held)
-
-
 def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the pieces of a streamed answer and give up one use of the server at its end.
+    """Yield the pieces of a streamed answer; the server stays loaded until its end.
 
     The native call runs in a thread of its own, so that Ctrl-C reaches the caller; leaving early stops
     it at the next token.
 
     Raises:
         TimeoutError: nothing came for `timeout_s` seconds.
-        ModelError: llama.cpp refused the request.
+        ServerError: llama.cpp refused the request.
     """
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
     left = threading.Event()
     thread = _start(shared, method, body, found, left)
     try:
-        while (piece := _next(found, timeout_s)) is not None:
+        while (piece := found.get(timeout=timeout_s)) is not None:
             if isinstance(piece, Exception):
-                raise ModelError(f"llama.cpp refused the request: {piece}") from None
+                raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
             yield piece
-    except TimeoutError:
+        thread.join()  # it is at its end, and holds the server until then
+    except queue.Empty:
         left.set()
         thread.join(_SECONDS_TO_STOP)
         if thread.is_alive():
             _abandon(shared)
-        raise
+        raise TimeoutError from None
     finally:
         left.set()
 
@@ -196,7 +157,6 @@ def _start(
             found.put(error)
         finally:
             _running.discard(left)
-            release(shared)
 
     thread = threading.Thread(target=work, name="llama.cpp", daemon=True)
     thread.start()
@@ -204,17 +164,10 @@ def _start(
 
 
 def _abandon(shared: Shared) -> None:
-    """Let the next request load anew: this server hangs within one token and would hold up all others."""
+    """Let the next request load anew: this server never loaded, or hangs and would hold up all others."""
     with _registry:
         if _servers.get(shared.key) is shared:
             del _servers[shared.key]
-
-
-def _next(found: queue.SimpleQueue[Any], timeout_s: float) -> Any:
-    try:
-        return found.get(timeout=timeout_s)
-    except queue.Empty:
-        raise TimeoutError from None
 
 
 def _after_fork() -> None:

@@ -1,4 +1,4 @@
-"""Reach an Ollama server: what it holds, who it is, and what its errors mean.
+"""Reach an Ollama server: what it holds, and who it is.
 
 Not here: asking a model (`ollama`).
 """
@@ -12,11 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, closest
-from toolkit.models.base import Fault
-from toolkit.models.wire import ServerError, is_overflow, sendable
-
-_CONNECT_S = 5.0
-_LOOK_S = 20.0
+from toolkit.models.answers import ServerError
+from toolkit.models.connection import Connection
 
 
 class OllamaServer:
@@ -38,97 +35,61 @@ class OllamaServer:
             import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
 
             told = host or told
-            self._client = ollama.Client(host)
+            client = ollama.Client(host)._client
         except (ValueError, httpx.InvalidURL) as error:
             told = _without_credentials(told)
             raise ModelNotFoundError(
                 f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
             ) from None
-        self.host = _without_credentials(str(self._client._client.base_url)).rstrip("/")
+        self.host = _without_credentials(str(client.base_url)).rstrip("/")
+        self.connection = Connection(
+            client,
+            f"No Ollama server answers at {self.host}",
+            "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
+            "Without Ollama: load_model('embedded/smollm2-135m').",
+        )
 
     def close(self) -> None:
         """Close the connections."""
-        self._client._client.close()
+        self.connection.client.close()
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
-        """Yield the pieces of a streamed answer; closing it closes the connection, which stops the server.
+        """Yield the pieces of a streamed answer; see `Connection.lines`.
 
         Raises:
-            ModelNotFoundError: no server there.
-            TimeoutError: nothing came for `idle_s` seconds (Source: ollama#2764).
-            ServerError: the server gave an error.
+            ServerError: the server gave an error, or its last piece is missing.
         """
-        import httpx
-
-        timeout = httpx.Timeout(idle_s, connect=_CONNECT_S)
-        try:
-            with self._client._client.stream("POST", route, json=sendable(body), timeout=timeout) as response:
-                if response.status_code >= 400:
-                    raise ServerError(response.status_code, _error_text(response.read().decode(errors="replace")))
-                for line in response.iter_lines():
-                    if line.strip():
-                        yield _piece(line)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
-            raise self._absent(error) from None
-        except httpx.TimeoutException:
-            raise TimeoutError from None
-        except httpx.HTTPError as error:
-            raise ServerError(200, f"the connection broke: {error}") from None
+        piece: dict[str, Any] = {}
+        for line in self.connection.lines(route, body, idle_s):
+            if line.strip():
+                piece = _piece(line)
+                yield piece
+        if not piece.get("done"):
+            raise ServerError(0, "The answer broke off: its last piece is missing.")
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model.
 
         Raises:
-            ModelNotFoundError: no server there, or no such model.
+            ModelNotFoundError: no server there.
             ServerError: it gave an error.
         """
-        import httpx
-
         try:
-            response = self._client._client.request(
-                "GET" if body is None else "POST", route, json=body, timeout=httpx.Timeout(_LOOK_S, connect=_CONNECT_S)
-            )
-        except httpx.HTTPError as error:
-            raise self._absent(error) from None
-        if response.status_code >= 400:
-            raise ServerError(response.status_code, _error_text(response.text))
-        try:
-            return dict(response.json())
+            return self.connection.look(route, body)
+        except TimeoutError as error:
+            raise self.connection.absent(error) from None
+        except ServerError as error:
+            raise error if error.status else self.connection.absent(error) from None
         except ValueError:
             raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
 
-    def _absent(self, error: Exception) -> ModelNotFoundError:
-        return ModelNotFoundError(
-            f"No Ollama server answers at {self.host} ({error or type(error).__name__}). Start it with `ollama serve`, "
-            "or set OLLAMA_HOST to where it runs. Without Ollama: load_model('embedded/smollm2-135m')."
-        )
-
-    def models(self) -> list[dict[str, Any]]:
-        """Return the pulled models: name, digest, size, details."""
-        return list(self.look("/api/tags").get("models") or ())
-
-    def version(self) -> str:
-        """Return the server's version."""
-        return str(self.look("/api/version").get("version") or "unknown")
-
-    def show(self, name: str) -> dict[str, Any]:
-        """Return template, capabilities, parameters and model_info of a model.
-
-        Raises:
-            ModelNotFoundError: it is not pulled.
-        """
-        try:
-            return self.look("/api/show", {"model": name})
-        except ServerError as error:
-            raise self.not_pulled(name) if error.status == 404 else error from None
-
-    def loaded(self) -> list[dict[str, Any]]:
-        """Return the models in memory, with `context_length` where the server is new enough to say."""
-        return list(self.look("/api/ps").get("models") or ())
+    def models(self, route: str = "/api/tags") -> dict[str, dict[str, Any]]:
+        """Return name -> what the server says of each pulled model; of those in memory at `/api/ps`."""
+        return {str(model.get("name") or model.get("model")): model for model in self.look(route).get("models") or ()}
 
     def not_pulled(self, name: str) -> ModelNotFoundError:
         """Return the error for a model that the server does not hold."""
-        found = sorted(str(model.get("name") or model.get("model")) for model in self.models())
+        found = sorted(self.models())
         near = closest(name, found, n=1)
         hint = f"Did you mean 'ollama/{near[0]}'? " if near else ""
         return ModelNotFoundError(
@@ -150,22 +111,6 @@ def same_model(one: str, other: str) -> bool:
     return full(one) == full(other)
 
 
-def fault_of(error: ServerError) -> tuple[Fault, str]:
-    r"""Return the fault that an error of the server means, and the model's raw text if the error holds it.
-
-    >>> fault_of(ServerError(500, "error parsing tool call: raw='{\"a\": 1', err=unexpected end"))[1]
-    '{"a": 1'
-    """
-    if "parsing tool call" in error.said or "parsing tool_call" in error.said:  # QUIRK ollama#12064, ollama#17638
-        raw = re.search(r"raw='(.*)', err=", error.said, re.DOTALL)
-        return Fault("parse", error.said), raw.group(1) if raw else ""
-    if "does not support tools" in error.said:
-        return Fault("tools_unsupported", f"{error.said}; use the prompted or constrained arm."), ""
-    if error.status in (400, 413, 500, 200) and is_overflow(error.said):
-        return Fault("overflow", error.said), ""
-    return Fault("server", str(error)), ""
-
-
 def _piece(line: str) -> dict[str, Any]:
     try:
         piece = json.loads(line)
@@ -174,23 +119,11 @@ def _piece(line: str) -> dict[str, Any]:
     if not isinstance(piece, dict):
         raise ServerError(200, f"a line of the answer is no object: {line[:200]!r}")
     if piece.get("error"):
-        raise ServerError(200, _as_text(piece["error"]))
+        raise ServerError.read(200, piece["error"])
     for key, value in piece.items():  # QUIRK ollama#11781: the message stands where the key should be
         if key.startswith("error"):
-            raise ServerError(200, f"{key}: {_as_text(value)}")
+            raise ServerError(200, f"{key}: {value}")
     return piece
-
-
-def _error_text(body: str) -> str:
-    try:
-        error = json.loads(body).get("error", body)
-    except (ValueError, AttributeError):
-        error = body
-    return _as_text(error)
-
-
-def _as_text(error: Any) -> str:
-    return error if isinstance(error, str) else json.dumps(error)
 
 
 def _without_credentials(url: str) -> str:

@@ -11,36 +11,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
-from toolkit.models.base import ChatModel, Chunk, Fault, Options, Reply, request_messages
-from toolkit.models.schemas import request_schema, with_schema_checked
+from toolkit.models.answers import ServerError
+from toolkit.models.backend import Backend
+from toolkit.models.base import ChatRequest, Options, Reply
+from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit
-from toolkit.models.wire import (
-    ServerError,
-    StreamedAnswer,
-    chat_body,
-    response_format,
-    sampling,
-    sendable,
-    sent_text,
-    tool_specs,
-)
-
-if TYPE_CHECKING:
-    import httpx
+from toolkit.models.wire import OpenAIAnswer, request_body
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
-_CONNECT_S = 5.0
-_LOOK_S = 20.0
 # what a server says about a model that stays the same from look to look
 _LASTING = ("owned_by", "meta", "root", "max_model_len", "quantization", "arch")
 
 
-class OpenAIModel(ChatModel):
+class OpenAIModel(Backend):
     """Answer from an OpenAI-compatible server. Nothing is contacted before the first request.
 
     The key comes from the environment variable TOOLKIT_OPENAI_API_KEY, or else OPENAI_API_KEY; it is sent to
@@ -54,6 +41,7 @@ class OpenAIModel(ChatModel):
         ModelNotFoundError: the name has no URL.
     """
 
+    collects = OpenAIAnswer
     supports_tools = True
 
     def __init__(self, name: str, defaults: Options | None = None) -> None:
@@ -68,123 +56,57 @@ class OpenAIModel(ChatModel):
         self.name = f"openai/{model}@{self._shown_url}"
         self.defaults = defaults or Options()
         self.audit = WindowAudit()
-        self._client: httpx.Client | None = None
+        self._connection: Connection | None = None
         self._facts: dict[str, Any] | None = None
 
-    def stream(
-        self,
-        messages: Any,
-        *,
-        tools: Any = None,
-        schema: Any = None,
-        options: Any = None,
-        tool_choice: str | None = None,
-    ) -> Iterator[Chunk]:
-        """Yield the reply piece by piece; closing the stream closes the connection, which stops the server."""
-        said, specs = request_messages(messages), tool_specs(tools)
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        body = {"model": self._model, **chat_body(said, specs, held_to, settings, tool_choice)}
-        return self._answer("/chat/completions", body, settings, held_to, len(said))
+    def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
+        """Return the route and the body."""
+        route = "/chat/completions" if request.prompt is None else "/completions"
+        return route, {"model": self._model, **request_body(request)}
 
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
-        """Yield the continuation of a raw prompt piece by piece."""
-        settings, held_to = Options.of(options, self.defaults), request_schema(schema)
-        body = {"model": self._model, "prompt": prompt, **sampling(settings), "stream": True}
-        body["stream_options"] = {"include_usage": True}
-        if held_to is not None:  # vLLM reads the first, llama.cpp the second
-            body |= {"response_format": response_format(held_to), "json_schema": held_to}
-        return self._answer("/completions", body, settings, held_to, 0)
+    def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+        """Send a body and yield the pieces of the answer."""
+        return _events(self.connection.lines(route, body, options.timeout_s))
 
-    def _answer(self, route: str, body: dict[str, Any], options: Options, schema: Any, turn: int) -> Iterator[Chunk]:
-        answer, fault = StreamedAnswer(turn), None
-        started = time.perf_counter()
-        try:
-            for piece in self._pieces(route, body, options.timeout_s):
-                yield from answer.feed(piece)
-        except TimeoutError:
-            fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
-        except ServerError as error:
-            answer.error = {"message": self._hide_key(error.said), "type": str(error.status)}
-        reply = answer.reply(self.name, options, time.perf_counter() - started)
-        if fault:
-            reply = reply.replace(fault=fault, finish_reason="error")
-        reply = self._audited(reply, body)
-        unsent = [name for name in ("num_ctx", "keep_alive") if getattr(options, name) is not None]
-        notes = [f"not sent, for the server sets it: {', '.join(unsent)}"]
-        reply = reply.replace(raw={"request": body, "timings": answer.timings, "notes": notes})
-        yield Chunk(reply=with_schema_checked(reply, schema))
+    def mistake(self, error: ServerError) -> UserError | None:
+        """Return what the user has to mend: the key, or the model's name."""
+        if error.status in (401, 403):
+            return UserError(
+                f"{self._shown_url} refuses the key (HTTP {error.status}). "
+                f"Set {KEY_VARIABLES[0]} to the key of this server."
+            )
+        if error.status == 404:
+            found = self._models()
+            near = did_you_mean(self._model, found) if found else f"It says: {error.said[:200]}."
+            return self._unknown(near)
+        return None
 
-    def _audited(self, reply: Reply, body: Mapping[str, Any]) -> Reply:
-        cut = (
-            ""
-            if reply.fault
-            else self.audit.cut(sent_text(body), reply.prompt_tokens, None, str(body.get("tools", "")))
-        )
-        if not cut:
-            return reply
-        fault = Fault(
-            "overflow", f"The prompt was silently cut: {cut}. Shorten it, or give the server a larger window."
-        )
-        return reply.replace(fault=fault, finish_reason="overflow")
+    def _unknown(self, near: str) -> ModelNotFoundError:
+        return ModelNotFoundError(f"{self._shown_url} has no model {self._model!r}. {near}")
 
-    def _pieces(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
-        import httpx
+    def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
+        """Say which options were not sent."""
+        unsent = [name for name in ("num_ctx", "keep_alive") if getattr(request.options, name) is not None]
+        return [f"not sent, for the server sets it: {', '.join(unsent)}"]
 
-        timeout = httpx.Timeout(idle_s, connect=_CONNECT_S)
-        try:
-            with self._http().stream("POST", self._url + route, json=sendable(body), timeout=timeout) as response:
-                if response.status_code >= 400:
-                    raise self._refused(response.status_code, response.read().decode(errors="replace"))
-                yield from _events(response.iter_lines())
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
-            raise self._absent(error) from None
-        except httpx.TimeoutException:
-            raise TimeoutError from None
-        except httpx.HTTPError as error:
-            raise ServerError(200, f"the connection broke: {error}") from None
-
-    def _http(self) -> httpx.Client:
-        if self._client is None:
+    @property
+    def connection(self) -> Connection:
+        """Return the connection to the server."""
+        if self._connection is None:
             import httpx
 
-            key = _key()
-            self._client = httpx.Client(headers={"Authorization": f"Bearer {key}"} if key else {})
-        return self._client
-
-    def _refused(self, status: int, text: str) -> Exception:
-        """Return the error that an HTTP status means: the user's to mend, or the server's fault."""
-        said = _error_text(text)
-        if status in (401, 403):
-            return UserError(
-                f"{self._shown_url} refuses the key (HTTP {status}). Set {KEY_VARIABLES[0]} to the key of this server."
-            )
-        if status == 404:
-            found = self._models()
-            near = did_you_mean(self._model, found) if found else f"It says: {said[:200]}."
-            return ModelNotFoundError(f"{self._shown_url} has no model {self._model!r}. {near}")
-        return ServerError(status, said)
-
-    def _absent(self, error: Exception) -> ModelNotFoundError:
-        return ModelNotFoundError(
-            f"No server answers at {self._shown_url} ({error or type(error).__name__}). "
-            "Start it, or mend the URL after the @."
-        )
-
-    def _hide_key(self, text: str) -> str:
-        key = _key()
-        return text.replace(key, "***") if key else text
+            key = next((key for name in KEY_VARIABLES if (key := os.environ.get(name))), "")
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            client = httpx.Client(base_url=self._url, headers=headers)
+            nobody, way_out = f"No server answers at {self._shown_url}", "Start it, or mend the URL after the @."
+            self._connection = Connection(client, nobody, way_out, secret=key)
+        return self._connection
 
     def _look(self, route: str) -> dict[str, Any]:
         """Return what the server says at a route, or nothing where it has no such route."""
-        import httpx
-
         try:
-            response = self._http().get(self._url + route, timeout=httpx.Timeout(_LOOK_S, connect=_CONNECT_S))
-            found = response.json() if response.status_code < 400 else {}
-            return found if isinstance(found, dict) else {}
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
-            raise self._absent(error) from None
-        except (httpx.HTTPError, ValueError):
+            return self.connection.look(route)
+        except (ServerError, TimeoutError, ValueError):
             return {}
 
     def _models(self) -> list[str]:
@@ -207,19 +129,13 @@ class OpenAIModel(ChatModel):
         found = self._models()
         # llama.cpp serves one model under any name
         if len(found) > 1 and self._model not in found:
-            raise ModelNotFoundError(
-                f"{self._shown_url} has no model {self._model!r}. {did_you_mean(self._model, found)}"
-            )
+            raise self._unknown(did_you_mean(self._model, found))
 
     def close(self) -> None:
         """Close the connections."""
-        client, self._client, self._facts = self._client, None, None
-        if client is not None:
-            client.close()
-
-
-def _key() -> str:
-    return next((key for name in KEY_VARIABLES if (key := os.environ.get(name))), "")
+        connection, self._connection, self._facts = self._connection, None, None
+        if connection is not None:
+            connection.client.close()
 
 
 def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
@@ -236,15 +152,3 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
         except ValueError:
             raise ServerError(200, f"an event is no JSON: {data[:200]!r}") from None
         yield piece if name == "data" else {"error": piece}
-
-
-def _error_text(body: str) -> str:
-    try:
-        error = json.loads(body)
-    except ValueError:
-        return body[:500]
-    inner = error.get("error", error) if isinstance(error, dict) else error
-    if isinstance(inner, dict):
-        said = str(inner.get("message") or inner.get("detail") or inner)
-        return f"{inner['type']}: {said}" if inner.get("type") else said
-    return str(inner)

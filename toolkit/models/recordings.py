@@ -8,9 +8,9 @@ Not here: the database (`store`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -24,41 +24,28 @@ _KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "re
 _MOST_REPEATS = 1_000_000
 
 
-def write_recording(rows: Iterable[Mapping[str, Any]], path: Path, models: Iterable[str] | None = None) -> int:
+def write_recording(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
     """Write rows of a store as one recording and return how many; the file is whole or untouched.
 
     Args:
         rows: what `Store.rows` gives.
         path: the .jsonl file.
-        models: keep only these models; None keeps all.
 
     Raises:
         UserError: the file cannot be written.
     """
-    wanted = None if models is None else set(models)
-    kept = sorted((row for row in rows if wanted is None or row["model"] in wanted), key=_place)
+    kept = sorted(rows, key=_place)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as file:
-            part = Path(file.name)
-            try:
-                for row in kept:
-                    file.write(_line(row))
-                file.flush()
-            except BaseException:
-                part.unlink()
-                raise
-        part.chmod(0o666 & ~_umask())
+        part.write_text("".join(map(_line, kept)), encoding="utf-8")
         part.replace(path)
     except OSError as error:
         raise UserError(f"The recording {str(path)!r} cannot be written: {error.strerror or error}.") from None
+    finally:
+        with contextlib.suppress(OSError):  # it is there only if something went wrong
+            part.unlink()
     return len(kept)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -5,7 +5,9 @@ Not here: the back ends themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +15,12 @@ from toolkit.errors import ConfigError, ModelNotFoundError, ToolkitError, closes
 from toolkit.models.base import ChatModel, Options
 
 _FORMS = "'embedded/smollm2-135m', 'embedded//path/to/any.gguf', 'ollama/NAME' or 'openai/NAME@http://HOST:PORT/v1'"
+# kind, which is also its module -> class, settings of its own
+_KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "embedded": ("EmbeddedModel", ("threads",)),
+    "ollama": ("OllamaModel", ("host",)),
+    "openai": ("OpenAIModel", ()),
+}
 
 
 def load_model(name: str, **settings: Any) -> ChatModel:
@@ -30,15 +38,18 @@ def load_model(name: str, **settings: Any) -> ChatModel:
         ConfigError: an unknown setting.
     """
     kind, slash, rest = name.partition("/")
-    if kind not in _MAKERS or not slash or not rest:
+    if kind not in _KINDS or not slash or not rest:
         raise ModelNotFoundError(_unknown(name))
-    own, make = _MAKERS[kind]
+    class_name, own = _KINDS[kind]
     known = [item.name for item in fields(Options)]
     for setting in settings:
         if setting not in known and setting not in own:
             raise ConfigError(f"Unknown setting {setting!r} of {name!r}. {did_you_mean(setting, [*own, *known])}")
     options = {key: value for key, value in settings.items() if key in known}
-    return make(rest, defaults=Options.of(options), **{key: settings[key] for key in own if key in settings})
+    module = importlib.import_module(f"toolkit.models.{kind}")  # late, so that importing the package stays light
+    given = {key: settings[key] for key in own if key in settings}
+    model: ChatModel = getattr(module, class_name)(rest, defaults=Options.of(options), **given)
+    return model
 
 
 def as_model(value: Any) -> ChatModel:
@@ -63,32 +74,6 @@ def _unknown(name: str) -> str:
         near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"Model {name!r} is unknown.{hint} Write {_FORMS}."
-
-
-def _embedded(name: str, **settings: Any) -> ChatModel:
-    from toolkit.models.embedded import EmbeddedModel
-
-    return EmbeddedModel(name, **settings)
-
-
-def _ollama(name: str, **settings: Any) -> ChatModel:
-    from toolkit.models.ollama import OllamaModel
-
-    return OllamaModel(name, **settings)
-
-
-def _openai(name: str, **settings: Any) -> ChatModel:
-    from toolkit.models.openai import OpenAIModel
-
-    return OpenAIModel(name, **settings)
-
-
-# kind -> (settings of its own, maker)
-_MAKERS: dict[str, tuple[tuple[str, ...], Callable[..., ChatModel]]] = {
-    "embedded": (("threads",), _embedded),
-    "ollama": (("host",), _ollama),
-    "openai": ((), _openai),
-}
 
 
 @dataclass(frozen=True)
@@ -139,9 +124,18 @@ def _embedded_lines() -> list[ModelLine]:
 
 
 def _ollama_lines(host: str | None) -> list[ModelLine]:
-    from toolkit.models.ollama import server_models
+    from toolkit.models.ollama_server import OllamaServer
 
     try:
-        return [ModelLine(f"ollama/{name}", "ready", size, about) for name, size, about in server_models(host)]
+        with closing(OllamaServer(host)) as server:
+            models = server.models()
+        return [
+            ModelLine(f"ollama/{name}", "ready", facts.get("size"), _about(facts)) for name, facts in models.items()
+        ]
     except ToolkitError as error:
         return [ModelLine("ollama/…", str(error), None, "")]
+
+
+def _about(facts: Mapping[str, Any]) -> str:
+    details = facts.get("details") or {}
+    return " ".join(str(details[key]) for key in ("family", "parameter_size", "quantization_level") if details.get(key))

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.models.base import Fault, Reply
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,17 +60,6 @@ def _validator(schema: str) -> Any:
         return jsonschema_rs.Draft202012Validator(json.loads(schema), retriever=_refuse)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise ConfigError(f"schema is no valid JSON Schema: {getattr(error, 'message', error)}") from None
-
-
-def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
-    """Return the reply, with a fault if a finished text breaks the schema it was held to.
-
-    A text that a limit cut off is left alone: there the limit is to blame, not the schema.
-    """
-    if schema is None or reply.fault or reply.finish_reason != "stop":
-        return reply
-    problem = schema_problem(reply.text, schema)
-    return reply.replace(fault=Fault("schema_not_honoured", problem)) if problem else reply
 
 
 def schema_problem(text: str, schema: Mapping[str, Any]) -> str:

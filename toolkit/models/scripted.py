@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
-from toolkit.models.base import ChatModel, Chunk, Options, Reply, cut_at_stop, request_messages
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply, cut_at_stop
 
 Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
@@ -43,7 +43,7 @@ class ScriptedModel(ChatModel):
         self.cycle = cycle
         self.requests: list[dict[str, Any]] = []
         self._turns = itertools.count()  # the next number is atomic, so threads may share a script
-        self._made: dict[int, tuple[Line, Reply]] = {}  # place -> line and its reply, which never changes
+        self._made: dict[int, tuple[Line, Reply]] = {}  # id of a line -> the line and its reply, which never changes
 
     def chat(
         self,
@@ -54,67 +54,46 @@ class ScriptedModel(ChatModel):
         *,
         tool_choice: str | None = None,
     ) -> Reply:
-        """Answer with the next line."""
-        said, settings = self._noted(messages, tools, schema, options, tool_choice)
-        return self._said(said, settings, next(self._turns))
+        """Answer with the next line, not by way of a stream: a loop's own time is measured with this model."""
+        request = self.read(messages, tools, schema, options, tool_choice)
+        return self._reply(self._note(request), request.options, next(self._turns))
 
-    def stream(
-        self,
-        messages: Any,
-        *,
-        tools: Any = None,
-        schema: Any = None,
-        options: Any = None,
-        tool_choice: str | None = None,
-    ) -> Iterator[Chunk]:
-        """Yield the next line word by word, then its reply."""
-        said, settings = self._noted(messages, tools, schema, options, tool_choice)
-        return self._play(said, settings, next(self._turns))
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
+        """Yield the next line piece by piece, then its reply."""
+        return self._play(self._note(request), request.options, next(self._turns))
 
-    def _noted(
-        self, messages: Any, tools: Any, schema: Any, options: Any, choice: str | None
-    ) -> tuple[list[ChatMessage], Options]:
-        said = request_messages(messages)
-        settings = Options.of(options, self.defaults)
-        self.requests.append(
-            {"messages": said, "tools": tools, "schema": schema, "options": settings, "tool_choice": choice}
-        )
-        return said, settings
-
-    def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
-        """Yield the next line word by word, then its reply."""
-        settings = Options.of(options, self.defaults)
-        self.requests.append({"prompt": prompt, "schema": schema, "options": settings})
-        return self._play([ChatMessage.from_user(prompt)], settings, next(self._turns))
+    def _note(self, request: ChatRequest) -> list[ChatMessage]:
+        noted: dict[str, Any] = {"schema": request.schema, "options": request.options}
+        if request.prompt is None:
+            said = list(request.messages)
+            noted |= {"messages": said, "tools": request.tools or None, "tool_choice": request.tool_choice}
+        else:
+            said = [ChatMessage.from_user(request.prompt)]
+            noted["prompt"] = request.prompt
+        self.requests.append(noted)
+        return said
 
     def _play(self, messages: list[ChatMessage], options: Options, turn: int) -> Iterator[Chunk]:
-        reply = self._said(messages, options, turn)
-        for word in reply.text.splitlines(keepends=True):
-            yield Chunk(word)
+        reply = self._reply(messages, options, turn)
+        for piece in reply.text.splitlines(keepends=True):
+            yield Chunk(piece)
         yield Chunk(reply=reply)
 
-    def _said(self, messages: list[ChatMessage], options: Options, turn: int) -> Reply:
-        reply = self._next(messages, turn)
-        text = cut_at_stop(reply.text, options.stop) if options.stop else reply.text
-        if reply.model != self.name or text != reply.text:
-            return reply.replace(model=self.name, text=text)
-        return reply
+    def _reply(self, messages: list[ChatMessage], options: Options, turn: int) -> Reply:
+        line = self._line(turn)
+        made = self._made.get(id(line))
+        reply = made[1] if made is not None and made[0] is line else _as_reply(line, messages).replace(model=self.name)
+        if made is None and not callable(line):
+            self._made[id(line)] = line, reply  # holding the line keeps its id from being used again
+        return reply.replace(text=cut_at_stop(reply.text, options.stop)) if options.stop else reply
 
-    def _next(self, messages: list[ChatMessage], turn: int) -> Reply:
+    def _line(self, turn: int) -> Line:
         if turn >= len(self.lines) and not (self.cycle and self.lines):
             raise UserError(
                 f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
                 "Add a line, or cycle=True."
             )
-        place = turn % len(self.lines)
-        line = self.lines[place]
-        made = self._made.get(place)
-        if made is not None and made[0] is line:
-            return made[1]
-        reply = _as_reply(line, messages, self.name)
-        if not callable(line):
-            self._made[place] = (line, reply)
-        return reply
+        return self.lines[turn % len(self.lines)]
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and a digest of the script."""
@@ -124,18 +103,18 @@ class ScriptedModel(ChatModel):
         return {"backend": "scripted", "name": self.name, "digest": digest}
 
 
-def _as_reply(line: Line, messages: list[ChatMessage], model: str) -> Reply:
+def _as_reply(line: Line, messages: list[ChatMessage]) -> Reply:
     if isinstance(line, BaseException):
         raise line
     if isinstance(line, Reply):
         return line
     if isinstance(line, str):
-        return Reply(line, model=model)
+        return Reply(line)
     if isinstance(line, ToolCall):
-        return Reply(tool_calls=(line,), finish_reason="tool_calls", model=model)
+        return Reply(tool_calls=(line,), finish_reason="tool_calls")
     if isinstance(line, ChatMessage):
         calls = tuple(line.tool_calls)
-        return Reply(line.text or "", tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=model)
+        return Reply(line.text or "", tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
     if callable(line):
-        return _as_reply(line(messages), messages, model)
+        return _as_reply(line(messages), messages)
     raise UserError(f"{line!r} is no line of a script. Give text, a Reply, a ToolCall, a ChatMessage or a function.")

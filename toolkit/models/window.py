@@ -6,15 +6,20 @@ models and languages, so they are learnt from the replies of the model itself.
 
 Source: ollama#17889 (200 after a silent cut), ollama#17427 (half the window), ollama#4079 (window / slots).
 
-Not here: servers that refuse a long prompt; they say so, see `wire.is_overflow`.
+Not here: servers that refuse a long prompt; they say so, see `answers.is_overflow`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.models.base import Fault, Reply
 
 _RUN = re.compile(r"(\s|[-=_*#.~])\1{3,}")
 _USUAL = 4.0  # characters per token before anything was learnt: English prose and JSON
@@ -31,6 +36,15 @@ def length(text: str) -> int:
     6
     """
     return len(_RUN.sub(lambda run: run.group()[:4], text))
+
+
+def sent_text(body: Mapping[str, Any]) -> str:
+    """Return what is said in a request, for an estimate of its tokens."""
+    if "prompt" in body:
+        return str(body["prompt"])
+    said = [str(message.get("content") or "") for message in body["messages"]]
+    calls = [json.dumps(message["tool_calls"]) for message in body["messages"] if message.get("tool_calls")]
+    return "\n".join([*said, *calls])
 
 
 @dataclass
@@ -52,6 +66,18 @@ class WindowAudit:
     def estimate(self, text: str) -> int:
         """Return about how many tokens a text is."""
         return round(length(text) / self.chars_per_token)
+
+    def judged(self, reply: Reply, body: Mapping[str, Any]) -> Reply:
+        """Return the reply, with an overflow fault if the server cut the prompt of this request without a word."""
+        if reply.fault:
+            return reply
+        tools = json.dumps(body["tools"]) if body.get("tools") else ""
+        # only Ollama is told the window; the others set it themselves
+        cut = self.cut(sent_text(body), reply.prompt_tokens, body.get("options", {}).get("num_ctx"), tools)
+        if not cut:
+            return reply
+        fault = Fault("overflow", f"The prompt was silently cut: {cut}. Shorten it, or enlarge the window (num_ctx).")
+        return reply.replace(fault=fault, finish_reason="overflow")
 
     def cut(self, text: str, counted: int | None, num_ctx: int | None, tools: str = "") -> str:
         """Say how a prompt was cut; empty if it was not, or if nothing can be said.

@@ -107,28 +107,12 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        head = self.system_text(shown, system, tool_choice, arm=arm, parallel=parallel)
+        values = {"tools": shown, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
+        head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
         return start + _merge(self._as_text(message, arm, offered) for message in turns)
-
-    def system_text(
-        self,
-        tools: list[Tool],
-        system: str = "",
-        tool_choice: str = "auto",
-        *,
-        arm: Arm = "prompted",
-        parallel: bool = True,
-    ) -> str:
-        """Return the rendered system message; the caller's own system text stands first.
-
-        Raises:
-            ConfigError: the template fails.
-        """
-        values = {"tools": tools, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
-        return self._fill("system.jinja", values, keys=self.keys).strip()
 
     def response_schema(
         self, tools: Iterable[Any] | None, tool_choice: str = "auto", *, parallel: bool = True
@@ -231,8 +215,8 @@ class Protocol:
                 turns.extend(messages)
         return turns
 
-    def _fill(self, template: str, values: Mapping[str, Any], **more: Any) -> str:
-        return templates.fill(self.files[template], {**values, **more}, str(self.folder / template))
+    def _fill(self, template: str, values: Mapping[str, Any]) -> str:
+        return templates.fill(self.files[template], values, str(self.folder / template))
 
     def __repr__(self) -> str:
         return f"Protocol({self.name!r}, syntax={self.syntax!r}, hash={self.hash})"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.tools.wiring import parameters_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ def parameters_model(function: Callable[..., Any]) -> Any:
     name = getattr(function, "__name__", type(function).__name__)
     hints = resolved_hints(function, name)
     fields: dict[str, Any] = {}
-    for parameter in _parameters(function, name):
+    parameters = parameters_of(function)
+    if parameters is None:  # some builtins
+        raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.")
+    for parameter in parameters.values():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         if is_injected(hints.get(parameter.name)):  # the invoker gives it, never the model
@@ -85,13 +89,6 @@ def parameters_model(function: Callable[..., Any]) -> Any:
 def is_injected(hint: Any) -> bool:
     """Tell whether a parameter of this type is given by the invoker, such as the live State."""
     return any(getattr(kind, "injected_into_tools", False) for kind in (hint, *typing.get_args(hint)))
-
-
-def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some builtins have none
-        raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.") from None
 
 
 def _is_field(value: Any) -> bool:

@@ -10,7 +10,6 @@ results (`toolkit.execution`).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, overload
@@ -125,11 +124,6 @@ class Tool:
         if self.function is None:
             raise ToolInvocationError(f"Tool {self.name!r} has no function, so it can be shown but not run.")
         return self.function(*args, **kwargs)
-
-    @property
-    def is_async(self) -> bool:
-        """Tell whether the function is a coroutine function."""
-        return inspect.iscoroutinefunction(self.function)
 
     def __repr__(self) -> str:
         return f"Tool({self.name}({', '.join(self.properties)}))"

@@ -25,12 +25,13 @@ _BAD = "color:#d1242f"
 
 def render(trace: Any) -> str:
     """Return the trace as HTML."""
-    head = (
-        f"<div><b>{escape(trace.agent or 'Trace')}</b> · {escape(trace.stop_reason)} · {trace.seconds:.2f} s · "
-        f"{trace.prompt_tokens} prompt and {trace.completion_tokens} written tokens</div>"
-    )
+    tokens = f"{_count(trace.prompt_tokens)} prompt and {_count(trace.completion_tokens)} written tokens"
+    ended = f"{escape(trace.stop_reason)} · {trace.seconds:.2f} s · {tokens}"
+    head = f"<div><b>{escape(trace.agent or 'Trace')}</b> · {ended}</div>"
     if trace.error:
         head += f"<div style='{_BAD}'>{_cut(trace.error)}</div>"
+    if trace.text:
+        head += f"<div style='{_BOX}'><b>Answer</b><pre style='{_PRE}'>{_cut(trace.text)}</pre></div>"
     parts, size, shown = [head], len(head), 0
     steps = _steps(trace)
     for step in steps:
@@ -40,8 +41,6 @@ def render(trace: Any) -> str:
             break
         parts.append(html)
         size, shown = size + len(html), shown + 1
-    if trace.text:
-        parts.append(f"<div style='{_BOX}'><b>Answer</b><pre style='{_PRE}'>{_cut(trace.text)}</pre></div>")
     return writable(f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}</div>")
 
 
@@ -74,7 +73,7 @@ def _model(event: Any, data: Mapping[str, Any], *, done: bool) -> tuple[str, str
     reply = data.get("reply") or {}
     title = f"<b>Model</b> {escape(str(data.get('model') or ''))}"
     if done:
-        calls = data.get("calls") or []
+        calls = _calls(data)
         names = ", ".join(str(call.get("tool_name")) for call in calls)
         title += f" → {escape(names) if names else 'answer'} · {_figures(reply)}"
         if reply.get("fault"):
@@ -83,15 +82,26 @@ def _model(event: Any, data: Mapping[str, Any], *, done: bool) -> tuple[str, str
         title += f" · <span style='{_BAD}'>no reply</span>"
     prompt = "".join(_message(m) for m in event.data.get("messages", ()))
     offered = ", ".join(map(str, data.get("tools") or ())) or "none"
-    body = f"<div>Arm {escape(str(data.get('arm')))}, tools offered: {escape(offered)}</div>"
+    arm = f"Arm {escape(str(data['arm']))}, tools" if data.get("arm") else "Tools"
+    body = f"<div>{arm} offered: {escape(offered)}</div>"
     body += f"<details><summary>Exact prompt</summary>{prompt}</details>"
     if done:
-        body += _reply(reply, data.get("extraction"), data.get("calls") or [])
+        body += _reply(reply, data.get("extraction"), _calls(data))
     return title, body
 
 
+def _calls(data: Mapping[str, Any]) -> list[Any]:
+    """Return the calls with their provenance, where they were read here."""
+    return list((data.get("extraction") or {}).get("calls") or data.get("calls") or ())
+
+
+def _count(tokens: Any) -> str:
+    """Return a number of tokens; "?" where the server did not say."""
+    return "?" if tokens is None else escape(str(tokens))
+
+
 def _figures(reply: Mapping[str, Any]) -> str:
-    tokens = f"{reply.get('prompt_tokens') or '?'}+{reply.get('completion_tokens') or '?'} tokens"
+    tokens = f"{_count(reply.get('prompt_tokens'))}+{_count(reply.get('completion_tokens'))} tokens"
     return f"{tokens} · {reply.get('seconds') or 0:.2f} s"
 
 
@@ -101,7 +111,7 @@ def _reply(reply: Mapping[str, Any], extraction: Any, calls: list[Any]) -> str:
     if reply.get("thinking"):
         body += f"<details><summary>Thinking</summary><pre style='{_PRE}'>{_cut(reply['thinking'])}</pre></details>"
     for call in calls:
-        notes = ", ".join([str(call.get("syntax") or "native"), *map(str, call.get("repairs") or ())])
+        notes = ", ".join([str(call.get("syntax") or ""), *map(str, call.get("repairs") or ())])
         body += f"<div>Call <code>{_cut(_call(call))}</code> <small>{escape(notes)}</small></div>"
     for bad in (extraction or {}).get("rejected", ()):
         body += (

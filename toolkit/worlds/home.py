@@ -1,7 +1,7 @@
 """Keep a house that tools switch, heat and measure: Home.
 
 A setting shows in the state at once: a light has its brightness, a room its wanted temperature.
-Not here: how the tools are described (`data/cases/home.tools.json`), what a world is (`toolkit.worlds.world`).
+Not here: the tools' descriptions (`data/cases/home.tools.json`), the usual start (`data/cases/worlds/home.json`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,6 @@ _COLDEST, _WARMEST = 5, 30  # °C that the heating takes
 _KWH_PER_PERCENT = 0.6  # a battery of 60 kWh
 
 
-def _room(celsius: float, humidity: int, light: int, blinds: int, wanted: float) -> Json:
-    found = {"celsius": celsius, "humidity": humidity, "light": light, "blinds": blinds, "wanted_celsius": wanted}
-    return {**found, "schedule": [], "alerts": []}
-
-
-def _energy(today: float, yesterday: float, week: float, last_week: float, month: float, last_month: float) -> Json:
-    periods = ("today", "yesterday", "this week", "last week", "this month", "last month")
-    return dict(zip(periods, (today, yesterday, week, last_week, month, last_month), strict=True))
-
-
 class Home(DictWorld):
     """Know five rooms, three appliances, a car, the panels on the roof and what electricity costs."""
 
@@ -36,35 +26,6 @@ class Home(DictWorld):
         ("set_temperature", "switch_light", "set_blinds", "start_appliance", "charge_car", "set_heating_schedule",
          "create_scene", "set_alert"), "writes",
     )  # fmt: skip
-    START: ClassVar[Mapping[str, Any]] = {
-        "rooms": {
-            "living room": _room(20.5, 45, 100, 0, 21),
-            "bedroom": _room(17.5, 50, 0, 100, 18),
-            "kitchen": _room(19.0, 55, 60, 0, 20),
-            "bathroom": _room(21.5, 72, 0, 50, 22),
-            "study": _room(18.5, 40, 80, 0, 19),
-        },
-        "appliances": {
-            "dishwasher": {"state": "idle", "program": None, "starts_at": None, "fault": ""},
-            "washing machine": {"state": "idle", "program": None, "starts_at": None, "fault": ""},
-            "tumble dryer": {"state": "idle", "program": None, "starts_at": None, "fault": ""},
-        },
-        "car": {"percent": 40, "plugged_in": True, "charge_to": None, "ready_by": None},
-        "solar_watts": 2600,
-        "kwh": {
-            "whole house": _energy(6.4, 11.2, 31.5, 74.8, 96.0, 310.5),
-            "heat pump": _energy(2.1, 4.0, 10.4, 28.3, 33.9, 121.0),
-            "car": _energy(0.0, 3.1, 9.3, 18.6, 24.8, 80.6),
-            "kitchen appliances": _energy(1.3, 1.9, 5.5, 12.4, 16.2, 51.7),
-        },
-        "tariffs": [
-            {"tariff": "Basis", "per_month": 9.0, "per_kwh": 0.34, "heat_pump": False},
-            {"tariff": "Green Day", "per_month": 14.5, "per_kwh": 0.31, "heat_pump": False},
-            {"tariff": "Warm House", "per_month": 12.0, "per_kwh": 0.27, "heat_pump": True},
-        ],
-        "wind_alarm": False,
-        "scenes": [],
-    }
 
     def set_temperature(self, room: str, celsius: float) -> Json:
         """Set what a room is heated or cooled to."""

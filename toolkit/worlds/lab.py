@@ -1,7 +1,7 @@
 """Compute on small data tables and keep a lab notebook: Lab.
 
 What changes is `timers`, `notes` and `plots`.
-Not here: how the tools are described (`data/cases/lab.tools.json`), what a world is (`toolkit.worlds.world`).
+Not here: the tools' descriptions (`data/cases/lab.tools.json`), the usual start (`data/cases/worlds/lab.json`).
 """
 
 from __future__ import annotations
@@ -33,49 +33,11 @@ _TO_BASE: dict[str, tuple[str, Callable[[float], float], Callable[[float], float
 }
 
 
-def _table(columns: str, *rows: tuple[Any, ...]) -> list[Json]:
-    return [dict(zip(columns.split(), row, strict=True)) for row in rows]
-
-
-_TABLES = {
-    "mice": _table(
-        "mouse diet weight age",
-        ("m1", "standard", 22.5, 8), ("m2", "standard", 24.0, 9), ("m3", "standard", 23.1, 8),
-        ("m4", "standard", 25.2, 10), ("m5", "rich", 29.8, 9), ("m6", "rich", 31.4, 10), ("m7", "rich", 30.6, 8),
-        ("m8", "rich", 33.0, 11),
-    ),
-    "plants": _table(
-        "plot soil height yield ph",
-        (1, "clay", 41.0, 3.2, 6.9), (2, "clay", 44.5, 3.6, 6.7), (3, "clay", 39.2, 2.9, 7.1),
-        (4, "sand", 52.3, 4.4, 6.2), (5, "sand", 55.1, 4.9, 6.0), (6, "sand", 49.8, 4.1, 6.4),
-        (7, "loam", 60.4, 5.5, 6.5), (8, "loam", 58.7, 5.2, 6.6), (9, "loam", 63.0, None, 6.3),
-    ),
-    "fish": _table(
-        "species length weight age",
-        ("trout", 31.0, 410.0, 3), ("trout", 35.5, 590.0, 4), ("trout", 28.4, 300.0, 2), ("perch", 22.0, 160.0, 3),
-        ("perch", 25.3, 240.0, 4), ("pike", 61.0, 1850.0, 5), ("pike", 72.5, 2900.0, 7),
-    ),
-    "calibration": _table(
-        "concentration absorbance",
-        (0.0, 0.01), (0.5, 0.26), (1.0, 0.51), (1.5, 0.76), (2.0, 1.01),
-    ),
-    "springs": _table("extension force", (1.0, 0.5), (2.0, 1.0), (3.0, 1.5), (4.0, 2.0)),
-}  # fmt: skip
-
-
 class Lab(DictWorld):
     """Know five tables and four devices; keep timers, notes and plots."""
 
     domain = "lab"
     effects: ClassVar[Mapping[str, Effect]] = dict.fromkeys(("plot_histogram", "start_timer", "save_note"), "writes")
-    START: ClassVar[Mapping[str, Any]] = {
-        "tables": _TABLES,
-        "celsius": {"incubator": 37.1, "freezer": -79.5, "fridge": 4.2, "water bath": 56.0},
-        "offline": [],
-        "timers": [],
-        "notes": [],
-        "plots": [],
-    }
 
     def list_tables(self) -> list[Json]:
         """List the tables with rows and columns."""

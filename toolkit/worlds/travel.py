@@ -1,7 +1,7 @@
 """Answer a traveller's questions and book seats: Travel.
 
 Trains run every day at the same times; today is Monday, 3 May 2027. What changes is `bookings`.
-Not here: how the tools are described (`data/cases/travel.tools.json`), what a world is (`toolkit.worlds.world`).
+Not here: the tools' descriptions (`data/cases/travel.tools.json`), the usual start (`data/cases/worlds/travel.json`).
 """
 
 from __future__ import annotations
@@ -23,93 +23,11 @@ _FIRST_CLASS = 1.6  # times the price of second class
 _KM_PER_HOUR = 15
 
 
-def _train(route: str, departs: str, arrives: str, price: float, second: int, first: int, changes: int = 0) -> Json:
-    origin, _, destination = route.partition(" > ")
-    found = {"origin": origin, "destination": destination, "departs": departs, "arrives": arrives, "changes": changes}
-    return {**found, "price": price, "seats": {"second": second, "first": first}, "minutes_late": 0, "reason": ""}
-
-
-_TRAINS = {
-    "RE 12": _train("Basel > Bern", "07:20", "08:45", 27.0, 80, 0, changes=1),
-    "IC 204": _train("Basel > Bern", "08:05", "09:01", 38.0, 60, 12),
-    "IC 718": _train("Basel > Bern", "10:05", "11:01", 38.0, 60, 12),
-    "EC 87": _train("Basel > Bern", "14:05", "15:01", 42.0, 2, 8),
-    "IC 231": _train("Bern > Basel", "17:34", "18:30", 38.0, 60, 12),
-    "IC 239": _train("Bern > Basel", "19:34", "20:30", 38.0, 60, 12),
-    "TG 601": _train("Lyon > Paris", "06:58", "09:02", 74.0, 40, 10),
-    "TG 615": _train("Lyon > Paris", "11:30", "13:34", 62.0, 1, 4),
-    "TG 633": _train("Lyon > Paris", "17:28", "19:32", 88.0, 40, 10),
-    "TG 640": _train("Paris > Lyon", "18:10", "20:14", 81.0, 40, 10),
-    "RE 55": _train("Ghent > Bruges", "09:10", "09:38", 8.0, 90, 0),
-    "IC 530": _train("Ghent > Bruges", "14:05", "14:29", 9.5, 90, 16),
-    "RE 61": _train("Ghent > Bruges", "18:40", "19:22", 8.0, 90, 0, changes=1),
-    "NT 41": _train("Oslo > Bergen", "08:25", "15:12", 69.0, 30, 6),
-    "NT 61": _train("Oslo > Bergen", "12:03", "18:55", 58.0, 0, 3),
-    "NT 67": _train("Oslo > Bergen", "16:03", "22:40", 49.0, 30, 0, changes=1),
-}
-
-
-def _weather(today: Any, tomorrow: Any, weekend: Any) -> Json:
-    keys = ("sky", "celsius", "rain_percent")
-    days = {"today": today, "tomorrow": tomorrow, "weekend": weekend}
-    return {day: dict(zip(keys, values, strict=True)) for day, values in days.items()}
-
-
-_WEATHER = {
-    "Basel": _weather(("sunny", 18, 0), ("cloudy", 16, 20), ("rain", 13, 80)),
-    "Bergen": _weather(("rain", 9, 90), ("rain", 8, 95), ("cloudy", 11, 30)),
-    "Bern": _weather(("cloudy", 15, 20), ("rain", 12, 85), ("sunny", 19, 5)),
-    "Bruges": _weather(("cloudy", 14, 25), ("sunny", 17, 5), ("sunny", 18, 0)),
-    "Ghent": _weather(("cloudy", 14, 30), ("sunny", 17, 5), ("rain", 13, 70)),
-    "Lisbon": _weather(("sunny", 22, 0), ("sunny", 24, 0), ("sunny", 25, 0)),
-    "Lyon": _weather(("sunny", 21, 0), ("thunderstorm", 19, 75), ("sunny", 23, 0)),
-    "Oslo": _weather(("cloudy", 11, 15), ("snow", 1, 60), ("sunny", 12, 5)),
-    "Paris": _weather(("sunny", 19, 5), ("sunny", 20, 0), ("rain", 15, 80)),
-    "Rome": _weather(("sunny", 23, 0), ("cloudy", 21, 10), ("sunny", 24, 0)),
-}
-_HOTELS = {
-    "Aarehof": {"city": "Bern", "price": 128.0, "beds": 2, "amenities": ["wifi", "breakfast"]},
-    "Bear Garden": {"city": "Bern", "price": 94.0, "beds": 3, "amenities": ["wifi", "parking"]},
-    "Canal House": {"city": "Bruges", "price": 110.0, "beds": 2, "amenities": ["wifi", "breakfast"]},
-    "Fjord View": {"city": "Bergen", "price": 145.0, "beds": 4, "amenities": ["wifi", "parking", "breakfast"]},
-    "Harbour Rest": {"city": "Bergen", "price": 89.0, "beds": 2, "amenities": ["wifi"]},
-    "Lilac Court": {"city": "Paris", "price": 162.0, "beds": 2, "amenities": ["wifi", "pool"]},
-    "Petit Nord": {"city": "Paris", "price": 97.0, "beds": 2, "amenities": ["wifi"]},
-}
-_STOPS = {
-    "Elm Park": [("4", "University", "10:06"), ("7", "Old Port", "10:14"), ("4", "University", "10:26")],
-    "Harbour Square": [("2", "North Gate", "10:03"), ("7", "Elm Park", "10:09"), ("2", "North Gate", "10:18")],
-    "Mill Bridge": [("7", "Old Port", "10:11"), ("7", "Elm Park", "10:16"), ("7", "Old Port", "10:41")],
-    "North Gate": [("2", "Harbour Square", "10:02"), ("2", "Harbour Square", "10:17")],
-}
-
-
 class Travel(DictWorld):
     """Know trains, stops, weather, money, hotels and bicycle routes; keep bookings."""
 
     domain = "travel"
     effects: ClassVar[Mapping[str, Effect]] = {"book_seats": "dangerous"}  # it costs money, and no tool takes it back
-    START: ClassVar[Mapping[str, Any]] = {
-        "today": "2027-05-03",
-        "trains": _TRAINS,
-        "weather": _WEATHER,
-        "per_euro": {"EUR": 1.0, "CHF": 0.95, "DKK": 7.46, "GBP": 0.85, "NOK": 11.6, "SEK": 11.2, "USD": 1.1},
-        "hotels": _HOTELS,
-        "stops": {
-            stop: [dict(zip(("line", "to", "leaves"), one, strict=True)) for one in many]
-            for stop, many in _STOPS.items()
-        },
-        "lines": [
-            {"line": "2", "kind": "tram", "between": ["North Gate", "Harbour Square"]},
-            {"line": "4", "kind": "bus", "between": ["Elm Park", "University"]},
-            {"line": "7", "kind": "bus", "between": ["Old Port", "Mill Bridge", "Harbour Square", "Elm Park"]},
-        ],
-        "places": {
-            "Elm Park": [0.0, 3.0], "Harbour Square": [4.0, 0.0], "Mill Bridge": [2.0, 1.0], "North Gate": [1.0, 6.0],
-            "Old Port": [5.0, 1.0], "University": [3.0, 4.0],
-        },
-        "bookings": [],
-    }  # fmt: skip
 
     def find_connections(
         self, origin: str, destination: str, date: str, depart_after: str = "00:00", direct_only: bool = False

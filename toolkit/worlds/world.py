@@ -88,12 +88,12 @@ def _bundled(name: str) -> Make:
 class DictWorld:
     """Keep the state in one dict; a subclass has one method for each tool of `data/cases/DOMAIN.tools.json`.
 
-    What grows is a list, or a mapping that is empty at the start; every other mapping keeps its keys.
+    The usual start is `data/cases/worlds/DOMAIN.json`. What grows is a list there, or an empty mapping; every other
+    mapping keeps its keys.
 
     Attributes:
-        domain: the name of the file that describes the tools.
+        domain: the name of the files that hold tools and start.
         effects: tool -> effect, of those that do more than read.
-        START: the usual start.
 
     Raises:
         ConfigError: the start names something that the world does not have.
@@ -101,11 +101,11 @@ class DictWorld:
 
     domain: ClassVar[str]
     effects: ClassVar[Mapping[str, Effect]]
-    START: ClassVar[Mapping[str, Any]]
 
     def __init__(self, start: Mapping[str, Any] | None = None) -> None:
-        check_start(start, self.START, self.domain)
-        self.now: dict[str, Any] = laid_over(self.START, start or {})
+        usual = _data(f"worlds/{self.domain}.json")
+        check_start(start, usual, self.domain)
+        self.now: dict[str, Any] = laid_over(usual, start or {})
 
     @functools.cached_property
     def tools(self) -> list[Tool]:
@@ -148,14 +148,13 @@ def bound_tools(world: object, domain: str, effects: Mapping[str, Effect]) -> li
     lock = threading.RLock()
     return [
         Tool(**spec, function=_alone(getattr(world, spec["name"]), lock), effect=effects.get(spec["name"], "reads"))
-        for spec in _specs(domain)
+        for spec in _data(f"{domain}.tools.json")
     ]
 
 
 @functools.cache
-def _specs(domain: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(resources.path(f"data/cases/{domain}.tools.json").read_text("utf-8"))
-    return found
+def _data(name: str) -> Any:
+    return json.loads(resources.path(f"data/cases/{name}").read_text("utf-8"))
 
 
 def _alone(method: Callable[..., Any], lock: threading.RLock) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError
 from toolkit.execution.openapi.auth import Signature, as_credentials, check_names, signature
-from toolkit.execution.openapi.request import Request
+from toolkit.execution.openapi.request import HttpRequest
 from toolkit.execution.secrets import Secret
 
 HEADER = {"type": "apiKey", "in": "header", "name": "X-Key"}
@@ -145,7 +145,7 @@ def test_undescribed_scheme() -> None:
 
 
 def test_arguments_cannot_replace_the_credential() -> None:
-    request = Request("GET", "https://h/x", (("key", "mine"),), (("x-key", b"mine"),), (("sid", "mine"),))
+    request = HttpRequest("GET", "https://h/x", (("key", "mine"),), (("x-key", b"mine"),), (("sid", "mine"),))
     found = signed(
         [{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, {"a": "real", "b": "real", "c": "real"}
     )

@@ -1,5 +1,5 @@
 """Prompt-based tool calling over a plain chat model: AirgapChat.
 
-`chat` (the model with tools) · `rounds` (the loop) · `blocks` (results as delimited text) · `reply` · `stream` ·
-`tools` · `compat` (the original, rule for rule).
+`chat` (the model with tools, and its stream) · `rounds` (the loop) · `blocks` (results as delimited text) · `reply`;
+the original, rule for rule: `toolkit.agents.originals.airgap`.
 """

@@ -18,7 +18,7 @@ from typing import Any
 
 from toolkit import resources
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
-from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+from toolkit.messages import ChatMessage, ChatRole, ToolCallResult
 from toolkit.prompting import templates
 
 # what opens and closes a block: broken up wherever a user or a tool writes it
@@ -117,38 +117,24 @@ def _clean(value: Any, markers: Sequence[str]) -> Any:
 def without_quoted(found: Extraction, history: Iterable[ChatMessage]) -> Extraction:
     """Take out the calls that the reply copied, marker and all, from a user's or a tool's text."""
     foreign = [_squeezed(text) for m in history for text in _foreign_texts(m)]
-    quoted = {id(call) for call in found.calls if any(_squeezed(_source(found, call)) in text for text in foreign)}
-    if not quoted:
-        return found
-    rejected = [
-        Rejected(
-            call.span, call.syntax, "quoted", "the call was copied from the user's text or a result", call.tool_name
-        )
-        for call in found.calls
-        if id(call) in quoted
-    ]
-    calls = tuple(call for call in found.calls if id(call) not in quoted)
-    status = found.status if calls else "broken"
-    return replace(found, calls=calls, rejected=(*found.rejected, *rejected), status=status)
+    quoted = [call for call in found.calls if any(_squeezed(_source(found, call)) in text for text in foreign)]
+    left = _turned_down(found, quoted, "quoted", "the call was copied from the user's text or a result")
+    return left if left.calls or not quoted else replace(left, status="broken")
 
 
 def without_fenced(found: Extraction) -> Extraction:
     """Take out the calls in code fences, as examples stand there; without other calls the reply is the answer."""
     fences = [match.span() for match in _FENCE.finditer(found.source)]
+    fenced = [c for c in found.calls if any(start < c.span[1] and c.span[0] < end for start, end in fences)]
+    left = _turned_down(found, fenced, "fenced", "it stands in a code fence")
+    return left if left.calls or not fenced else replace(left, text=found.source, status="abstained")
 
-    def is_fenced(call: ExtractedCall) -> bool:
-        return any(start < call.span[1] and call.span[0] < end for start, end in fences)
 
-    calls = tuple(call for call in found.calls if not is_fenced(call))
-    if len(calls) == len(found.calls):
-        return found
-    left = [
-        Rejected(c.span, c.syntax, "fenced", "it stands in a code fence", c.tool_name)
-        for c in found.calls
-        if is_fenced(c)
-    ]
-    text, status = (found.text, found.status) if calls else (found.source, "abstained")
-    return replace(found, calls=calls, rejected=(*found.rejected, *left), text=text, status=status)
+def _turned_down(found: Extraction, calls: Sequence[ExtractedCall], reason: str, detail: str) -> Extraction:
+    gone = {id(call) for call in calls}
+    rejected = [Rejected(call.span, call.syntax, reason, detail, call.tool_name) for call in calls]
+    kept = tuple(call for call in found.calls if id(call) not in gone)
+    return replace(found, calls=kept, rejected=(*found.rejected, *rejected)) if gone else found
 
 
 def _foreign_texts(message: ChatMessage) -> list[str]:
@@ -157,8 +143,8 @@ def _foreign_texts(message: ChatMessage) -> list[str]:
     return [str(result.result) for result in message.tool_call_results]
 
 
-def _source(found: Extraction, call: ToolCall) -> str:
-    start, end = getattr(call, "span", (0, 0))
+def _source(found: Extraction, call: ExtractedCall) -> str:
+    start, end = call.span
     return found.source[start:end] or "\0"  # a native call has no text that could have been copied
 
 

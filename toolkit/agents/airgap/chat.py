@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal
 
-from toolkit.agents import drivers
-from toolkit.agents.airgap.names import writable
+from toolkit.agents import drivers, modes
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
 from toolkit.agents.airgap.rounds import Rounds, Steps
-from toolkit.agents.airgap.stream import VisibleText
-from toolkit.agents.drivers import Ask, Send, Worker
+from toolkit.agents.drivers import Ask, Send, Work, Worker
 from toolkit.agents.originals.airgap import OriginalAirgapChat
 from toolkit.asking import stream_reader
 from toolkit.errors import ConfigError, check_word
-from toolkit.execution.invoker import ToolInvoker
+from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options
 from toolkit.models.registry import as_model
@@ -113,7 +111,7 @@ class AirgapChat:
         self._keep(kwargs)
         bound = copy.copy(self)
         bound.tools = as_tools(tools)
-        bound._rounds = with_tools(self._rounds, bound.tools)
+        bound._rounds = self._rounds.with_tools(bound.tools)
         return bound
 
     def bind(self, **kwargs: Any) -> AirgapChat:
@@ -147,23 +145,33 @@ class AirgapChat:
 
         Text that may become a call is held back until it is clear what it is. Closing the iterator stops the run.
         """
-        trace = Trace("AirgapChat")
-        steps = self.steps(messages, stop, trace=trace, **kwargs)
-        return drivers.stream(
-            lambda send: AirgapChunk(reply=drivers.drive(steps, streaming(self._rounds, trace, send)))
-        )
+        return drivers.stream(self._streamed(messages, stop, kwargs))
 
     def astream(
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
     ) -> AsyncIterator[AirgapChunk]:
         """Yield what `stream` yields, without blocking the event loop."""
+        return drivers.astream(self._streamed(messages, stop, kwargs))
+
+    def _streamed(self, messages: Any, stop: Any, kwargs: Mapping[str, Any]) -> Work:
+        """Return a run that sends the words for the user, and each result, as chunks."""
         trace = Trace("AirgapChat")
         steps = self.steps(messages, stop, trace=trace, **kwargs)
+        shown = VisibleText(lambda: stream_reader(self.recipe, self._rounds.tools))
 
-        async def work(send: Send) -> AirgapChunk:
-            return AirgapChunk(reply=await drivers.adrive(steps, streaming(self._rounds, trace, send)))
+        async def work(send: Send, mode: modes.Mode) -> AirgapChunk:
+            def token(chunk: Chunk) -> None:
+                if text := shown.take(chunk):
+                    send(AirgapChunk(text))
 
-        return drivers.astream(work)
+            def listen(event: Event) -> None:
+                if event.kind == "tool_result":
+                    send(AirgapChunk(result=event.data["result"]))
+
+            trace.listener = listen
+            return AirgapChunk(reply=await drivers.driven(steps, Worker(token), mode))
+
+        return work
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""
@@ -182,50 +190,53 @@ class AirgapChat:
         return self._rounds.steps(as_messages(messages), trace or Trace("AirgapChat"), options)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the allowed options, and warn once about each other one."""
-        for name in kwargs:
-            if name not in self._allowed and name not in self._warned:
-                self._warned.add(name)
-                warnings.warn(
-                    f"AirgapChat drops {name}={kwargs[name]!r}: it passes on {', '.join(sorted(self._allowed))}.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-        return _renamed({name: value for name, value in kwargs.items() if name in self._allowed})
+        return _renamed(kept(kwargs, self._allowed, self._warned, "AirgapChat"))
 
     def __repr__(self) -> str:
         names = ", ".join(tool.name for tool in self.tools) or "no tools"
         return f"AirgapChat({self.model.name!r}, {names})"
 
 
-def with_tools(rounds: Rounds, tools: Iterable[Tool]) -> Rounds:
-    """Return the rounds with these tools and no others."""
-    shown, registered = writable(tuple(tools))
-    # JSON text keeps a result's type until its block is written; the block is what cuts long ones
-    most = max(20_000, 4 * rounds.max_result_chars)
-    invoker = (
-        ToolInvoker(shown, raise_on_failure=False, convert_result_to_json_string=True, max_result_chars=most)
-        if shown
-        else None
-    )
-    return replace(rounds, tools=shown, registered=registered, invoker=invoker)
-
-
-def streaming(rounds: Rounds, trace: Trace, send: Send) -> Worker:
-    """Return what performs a run and sends the words for the user, and each result, as chunks."""
-    shown = VisibleText(lambda: stream_reader(rounds.recipe, rounds.tools))
-
-    def token(chunk: Chunk) -> None:
-        if text := shown.take(chunk):
-            send(AirgapChunk(text))
-
-    def listen(event: Event) -> None:
-        if event.kind == "tool_result":
-            send(AirgapChunk(result=event.data["result"]))
-
-    trace.listener = listen
-    return Worker(token)
+def kept(kwargs: Mapping[str, Any], allowed: Collection[str], warned: set[str], who: str) -> dict[str, Any]:
+    """Return the allowed options, and warn once about each other one."""
+    for name in sorted(kwargs.keys() - allowed - warned):
+        warned.add(name)
+        passed = ", ".join(sorted(allowed))
+        warnings.warn(f"{who} drops {name}={kwargs[name]!r}: it passes on {passed}.", UserWarning, stacklevel=5)
+    return {name: value for name, value in kwargs.items() if name in allowed}
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}
+
+
+class VisibleText:
+    """Pass on the words of a run, reply after reply, as they come; see `take`.
+
+    Args:
+        reader: makes what reads one reply while it is written.
+    """
+
+    def __init__(self, reader: Callable[[], StreamExtractor]) -> None:
+        self._reader = reader
+        self._stream = reader()
+        self._last = "\n"  # what was shown last; words of the next reply start on a line of their own
+        self._starts = True
+
+    def take(self, chunk: Chunk) -> str:
+        """Take a chunk and return what may be shown now; the last chunk of a reply gives the rest of it."""
+        words = _words(self._stream.feed(chunk.text))
+        if chunk.reply is not None:
+            self._stream.close(chunk.reply.finish_reason)
+            words += _words(self._stream.rest)
+            self._stream = self._reader()
+        if words:
+            words = ("\n" if self._starts and not self._last.endswith("\n") else "") + words
+            self._last, self._starts = words, False
+        if chunk.reply is not None:
+            self._starts = True
+        return words
+
+
+def _words(events: Iterable[StreamEvent]) -> str:
+    return "".join(event.text for event in events if event.kind == "text")

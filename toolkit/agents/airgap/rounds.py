@@ -10,6 +10,7 @@ Not here: who does what it wants (`toolkit.agents.drivers`), how results are wri
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from typing import Any
 from toolkit.agents.airgap import blocks
 from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.drivers import Act, Ask
+from toolkit.agents.modes import invoked
 from toolkit.asking import check_reply, read, request
 from toolkit.errors import did_you_mean
 from toolkit.execution.invoker import ToolInvoker
@@ -29,6 +31,7 @@ from toolkit.tools import Tool
 from toolkit.traces import Trace
 
 Steps = Generator[Ask | Act, Any, AirgapReply]
+_WRITABLE_NAME = re.compile(r"[\w.\-:/]+")  # what every call syntax can carry
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,14 @@ class Rounds:
     max_rounds: int = 5
     max_result_chars: int = 4000
     ignore_fenced: bool = False
+
+    def with_tools(self, tools: Sequence[Tool]) -> Rounds:
+        """Return the rounds with these tools and no others."""
+        shown, registered = writable(tools)
+        # JSON text keeps a result's type until its block is written; the block is what cuts long ones
+        most = max(20_000, 4 * self.max_result_chars)
+        invoker = ToolInvoker(shown, False, True, max_result_chars=most) if shown else None
+        return replace(self, tools=shown, registered=registered, invoker=invoker)
 
     def steps(self, history: Sequence[ChatMessage], trace: Trace, options: Mapping[str, Any] | None = None) -> Steps:
         """Yield what is to be asked and run, receive the answers, and return the reply.
@@ -89,7 +100,7 @@ class Rounds:
             result = run.unknown(call)
         else:
             invoker, bare = self.invoker, call.call
-            result = yield Act(lambda: invoker.invoke(bare), lambda: invoker.ainvoke(bare))
+            result = yield Act(lambda mode: invoked(invoker, bare, mode))
         run.keep(call, result, number, time.perf_counter() - start)
 
 
@@ -163,3 +174,24 @@ def _value(text: Any) -> Any:
         return json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):  # text that a tool's own handler wrote
         return text
+
+
+def writable(tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], dict[str, str]]:
+    """Return the tools under names that a call can carry, and what each changed name was.
+
+    >>> shown, registered = writable([Tool("send mail", "Send it.", {})])
+    >>> shown, registered
+    ((Tool(send_mail()),), {'send_mail': 'send mail'})
+    """
+    taken = {tool.name for tool in tools}
+    shown, registered = [], {}
+    for tool in tools:
+        name = tool.name
+        if not _WRITABLE_NAME.fullmatch(name):
+            name = re.sub(r"[^\w.\-:/]+", "_", name).strip("_") or "tool"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            registered[name] = tool.name
+        shown.append(replace(tool, name=name))
+    return tuple(shown), registered

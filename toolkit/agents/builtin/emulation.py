@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolkit.agents.builtin.wrappers import Mode, ToolRun, ToolWrapper
+from toolkit.agents.builtin.wrappers import ToolRun, ToolWrapper
+from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.messages import ChatMessage
@@ -42,5 +43,5 @@ class ToolEmulation(ToolWrapper):
             return await handler(request)
         call, runtime = request.tool_call, request.runtime
         prompt = say("emulate_tool", tool=request.tool, name=call.name, arguments=call.arguments)
-        reply = await mode.call_model(runtime, self.model or runtime.model, prompt, self.name)
+        reply = await runtime.ask(self.model or runtime.model, prompt, self.name, mode)
         return ChatMessage.from_tool(reply.text, call)

@@ -5,8 +5,9 @@ Not here: asking the same one again (`retry`).
 
 from __future__ import annotations
 
-from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper
+from toolkit.agents.builtin.wrappers import ModelCall, ModelWrapper
 from toolkit.agents.middleware import ModelResult
+from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest
 from toolkit.errors import ConfigError, LimitError
 from toolkit.models.base import ChatModel

@@ -7,8 +7,9 @@ Not here: mending near-JSON without asking (`toolkit.extraction`).
 
 from __future__ import annotations
 
-from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper
+from toolkit.agents.builtin.wrappers import ModelCall, ModelWrapper
 from toolkit.agents.middleware import ModelResult
+from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest, ModelResponse
 from toolkit.agents.wording import say
 from toolkit.messages import ChatMessage

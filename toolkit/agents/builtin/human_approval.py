@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from toolkit.agents.builtin.wrappers import Mode, ToolRun, ToolWrapper
+from toolkit.agents.builtin.wrappers import ToolRun, ToolWrapper
+from toolkit.agents.modes import BLOCKING, Mode
 from toolkit.agents.places import current
 from toolkit.agents.requests import ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
@@ -62,7 +63,7 @@ class HumanApproval(ToolWrapper):
         if not self.concerns(request):
             place.passes()
             return await handler(request)
-        if mode is Mode.SYNC:
+        if mode is BLOCKING:
             place.wait()
             decision = decide(self.ask, call)
         else:

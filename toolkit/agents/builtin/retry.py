@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, ToolRun, ToolWrapper
+from toolkit.agents.builtin.wrappers import ModelCall, ModelWrapper, ToolRun, ToolWrapper
 from toolkit.agents.middleware import ModelResult
+from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest, ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, LimitError, did_you_mean

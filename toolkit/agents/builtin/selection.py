@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from toolkit.agents.builtin.history import last_question
-from toolkit.agents.builtin.wrappers import Mode, ModelCall, ModelWrapper, names_of
+from toolkit.agents.builtin.wrappers import ModelCall, ModelWrapper, names_of
 from toolkit.agents.middleware import ModelResult
+from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, did_you_mean
@@ -62,7 +63,7 @@ class ToolSelection(ModelWrapper):
             chosen = rank(question, pool)
         else:
             prompt = say("select_tools", question=question, tools=pool, most=self.max_tools)
-            chosen = _named((await mode.call_model(request.runtime, self.model, prompt, self.name)).text, pool)
+            chosen = _named((await request.runtime.ask(self.model, prompt, self.name, mode)).text, pool)
         names = {tool.name for tool in chosen[: self.max_tools]}
         picked = [tool for tool in request.tools if tool.name in names]
         always = [tool for tool in request.tools if tool.name in self.always]

@@ -10,8 +10,8 @@ from typing import Any
 
 from toolkit.agents.builtin.history import whole
 from toolkit.agents.builtin.retry import Backoff
-from toolkit.agents.builtin.wrappers import Mode, at_once
 from toolkit.agents.middleware import AgentMiddleware, AgentState, Update
+from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
 from toolkit.agents.tokens import estimate
@@ -68,11 +68,11 @@ class Summarization(AgentMiddleware):
 
     def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Summarize if it is time."""
-        return at_once(self._summarize(state["messages"], runtime, Mode.SYNC))
+        return at_once(self._summarize(state["messages"], runtime, BLOCKING))
 
     async def abefore_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Summarize if it is time."""
-        return await self._summarize(state["messages"], runtime, Mode.ASYNC)
+        return await self._summarize(state["messages"], runtime, YIELDING)
 
     async def _summarize(self, messages: list[ChatMessage], runtime: Runtime, mode: Mode) -> Update:
         cut = self._cut(messages)
@@ -81,7 +81,7 @@ class Summarization(AgentMiddleware):
         prompt = say("summarize", messages=[_line(message) for message in messages[:cut]])
         model: ChatModel = self.model or runtime.model
         reply = await _AGAIN.run(
-            lambda: mode.call_model(runtime, model, prompt, self.name), mode, "model_failed", passing=(LimitError,)
+            lambda: runtime.ask(model, prompt, self.name, mode), mode, "model_failed", passing=(LimitError,)
         )
         assert not isinstance(reply, str)  # a failure is raised
         if not reply.text.strip():

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from toolkit.agents.builtin.retry import matches
-from toolkit.agents.builtin.wrappers import Mode, ToolRun, ToolWrapper
+from toolkit.agents.builtin.wrappers import ToolRun, ToolWrapper
+from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ToolAnswer, ToolCallRequest
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage

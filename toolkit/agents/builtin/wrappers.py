@@ -1,70 +1,22 @@
-"""Write a wrapper once for sync and async runs: ModelWrapper, ToolWrapper, Mode.
+"""Write a wrapper once for sync and async runs: ModelWrapper, ToolWrapper.
 
-The body is a coroutine. An async run awaits it; a sync run steps it once, from end to end, since all that it awaits
-there is done at once.
-Not here: the hooks themselves (`toolkit.agents.middleware`).
+Not here: how one body serves both (`toolkit.agents.modes`), the hooks themselves (`toolkit.agents.middleware`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from enum import Enum
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from toolkit.agents.middleware import AgentMiddleware, ModelHandler, ModelResult, ToolHandler
+from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.agents.requests import ModelRequest, ModelResponse, ToolAnswer, ToolCallRequest
-from toolkit.agents.runtime import Runtime
-from toolkit.models.base import ChatModel, Reply
 from toolkit.tools import Tool
 
 ModelCall = Callable[[ModelRequest], Awaitable[ModelResponse]]
 ToolRun = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 Given = TypeVar("Given")
 T = TypeVar("T")
-
-
-class Mode(Enum):
-    """Say how a body waits: a sync run blocks, an async one lets its event loop go on."""
-
-    SYNC = "sync"
-    ASYNC = "async"
-
-    async def pause(self, seconds: float) -> None:
-        """Wait."""
-        if self is Mode.SYNC:
-            time.sleep(seconds)
-        else:
-            await asyncio.sleep(seconds)
-
-    async def call_model(self, runtime: Runtime, model: ChatModel, prompt: str, source: str) -> Reply:
-        """Ask a model on behalf of a middleware.
-
-        Raises:
-            ModelError: the server failed.
-        """
-        if self is Mode.SYNC:
-            return runtime.call_model(model, prompt, source=source)
-        return await runtime.acall_model(model, prompt, source=source)
-
-
-def at_once(body: Coroutine[Any, Any, T]) -> T:
-    """Run a body in `Mode.SYNC` to its end.
-
-    >>> at_once(Mode.SYNC.pause(0))
-
-    Raises:
-        RuntimeError: it awaits something that takes time.
-    """
-    try:
-        body.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        body.close()
-    raise RuntimeError(f"{body!r} awaits something that takes time. In a sync run use only what `Mode` offers.")
 
 
 def _lifted(handler: Callable[[Given], T]) -> Callable[[Given], Awaitable[T]]:
@@ -97,11 +49,11 @@ class ModelWrapper(AgentMiddleware):
 
     def wrap_model_call(self, request: ModelRequest, handler: ModelHandler) -> ModelResult:
         """Run the body."""
-        return at_once(self.around(request, _lifted(handler), Mode.SYNC))
+        return at_once(self.around(request, _lifted(handler), BLOCKING))
 
     async def awrap_model_call(self, request: ModelRequest, handler: ModelCall) -> ModelResult:
         """Run the body."""
-        return await self.around(request, handler, Mode.ASYNC)
+        return await self.around(request, handler, YIELDING)
 
 
 class ToolWrapper(AgentMiddleware):
@@ -124,8 +76,8 @@ class ToolWrapper(AgentMiddleware):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolAnswer:
         """Run the body."""
-        return at_once(self.around(request, _lifted(handler), Mode.SYNC))
+        return at_once(self.around(request, _lifted(handler), BLOCKING))
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolRun) -> ToolAnswer:
         """Run the body."""
-        return await self.around(request, handler, Mode.ASYNC)
+        return await self.around(request, handler, YIELDING)

@@ -14,11 +14,12 @@ import re
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from toolkit.agents import drivers
 from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
-from toolkit.agents.drivers import Ask, Worker
+from toolkit.agents.drivers import Ask, Worker, asked
 from toolkit.asking import Request
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
@@ -69,7 +70,7 @@ class OriginalAirgapChat:
     async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Ask the model directly, without tools or prompt, and with every option that the model knows."""
         history = as_messages(messages)
-        return await drivers.adrive(bare(history, self.model, self._bare(history, stop, kwargs)), Worker())
+        return await drivers.adrive(bare(self.model, self._bare(history, stop, kwargs)), Worker())
 
     def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
@@ -178,29 +179,28 @@ def converse(history: Sequence[ChatMessage], tools: Sequence[Any], model: ChatMo
     if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
         second = Request(tuple(second_prompt(reply.text, results)), options=options)
         reply = yield from _asked(trace, model, second)
-    trace.finish([ChatMessage.from_assistant(reply.text)], "done")
-    return AirgapReply(trace)
+    return _finished(trace, reply)
 
 
-def bare(history: Sequence[ChatMessage], model: ChatModel, request: Request) -> Steps:
+def bare(model: ChatModel, request: Request) -> Steps:
     """Yield the request of the untouched messages and return its reply: what async callers of the original get."""
     trace = Trace("AirgapChat")
     reply = yield from _asked(trace, model, request)
-    trace.finish([ChatMessage.from_assistant(reply.text)], "done")
-    return AirgapReply(trace)
+    return _finished(trace, reply)
 
 
 def _asked(trace: Trace, model: ChatModel, request: Request) -> Generator[Ask, Reply, Reply]:
-    """Put one request and note it; what fails leaves the run so far on the error."""
-    number = len(trace.events)
-    trace.record("model_call", model=model.name, messages=request.messages, number=number)
+    """Put one request; what fails leaves the run so far on the error."""
     try:
-        reply = yield Ask(model, request)
+        return (yield from asked(trace, model, request))
     except Exception as error:
         trace.fail(error, [])
         raise
-    trace.record("model_reply", reply=reply, number=number)
-    return reply
+
+
+def _finished(trace: Trace, reply: Reply) -> AirgapReply:
+    trace.finish([ChatMessage.from_assistant(reply.text)], "done")
+    return AirgapReply(trace)
 
 
 def _chunks(piece: Chunk, history: Sequence[ChatMessage]) -> Iterator[AirgapChunk]:
@@ -209,8 +209,7 @@ def _chunks(piece: Chunk, history: Sequence[ChatMessage]) -> Iterator[AirgapChun
         trace = Trace("AirgapChat")
         trace.record("model_call", messages=tuple(history), number=0)
         trace.record("model_reply", reply=piece.reply, number=0)
-        trace.finish([ChatMessage.from_assistant(piece.reply.text)], "done")
-        yield AirgapChunk(reply=AirgapReply(trace))
+        yield AirgapChunk(reply=_finished(trace, piece.reply))
     elif piece.text:
         yield AirgapChunk(piece.text)
 
@@ -230,21 +229,11 @@ class Bound:
         """Give the chat these tools and return the chat itself: the original's wrapper loses its options here."""
         return self.chat.bind_tools(tools, **kwargs)
 
-    def invoke(self, messages: Any, **kwargs: Any) -> AirgapReply:
-        """Answer a conversation with the bound options."""
-        return self.chat.invoke(messages, **{**self.kwargs, **kwargs})
-
-    async def ainvoke(self, messages: Any, **kwargs: Any) -> AirgapReply:
-        """Answer a conversation with the bound options, without tools or prompt."""
-        return await self.chat.ainvoke(messages, **{**self.kwargs, **kwargs})
-
-    def stream(self, messages: Any, **kwargs: Any) -> Iterator[AirgapChunk]:
-        """Stream the reply with the bound options, without tools or prompt."""
-        return self.chat.stream(messages, **{**self.kwargs, **kwargs})
-
-    def astream(self, messages: Any, **kwargs: Any) -> AsyncIterator[AirgapChunk]:
-        """Stream the reply with the bound options, without tools or prompt, and without blocking the event loop."""
-        return self.chat.astream(messages, **{**self.kwargs, **kwargs})
+    def __getattr__(self, name: str) -> Any:
+        """Return a way to run the chat (`invoke`, `ainvoke`, `stream`, `astream`), with the bound options."""
+        if name not in ("invoke", "ainvoke", "stream", "astream"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return partial(getattr(self.chat, name), **self.kwargs)
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

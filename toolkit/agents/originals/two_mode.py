@@ -9,17 +9,16 @@ Not here: the repaired rules (`toolkit.agents.two_mode.agent`).
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.agents import drivers
-from toolkit.agents.drivers import Act, Ask, Worker
+from toolkit.agents.drivers import Act, Ask, asked
+from toolkit.agents.modes import BLOCKING, Mode, at_once, beside
 from toolkit.agents.two_mode.actions import AnyAction, Runner, as_actions
-from toolkit.agents.two_mode.prompts import load_text
-from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, TwoModeTurn
+from toolkit.agents.two_mode.prompts import load_template
+from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, Steps, Talk, TwoModeTurn, failing
 from toolkit.asking import Request
 from toolkit.errors import ModelError, ToolInvocationError
 from toolkit.messages import ChatMessage
@@ -49,7 +48,7 @@ class Conversation:
         self.conversation_history.append(label + text)
 
 
-class OriginalTwoModeAgent:
+class OriginalTwoModeAgent(Talk):
     """Talk and act as the published agent did; both prompts are sent as they are.
 
     Args:
@@ -81,43 +80,27 @@ class OriginalTwoModeAgent:
         self.model = as_writer(model)
         self.chat_model = self.model if chat_model is None else as_writer(chat_model)
         self.actions = as_actions(actions)
-        self.tool_prompt = load_text(tool_prompt, "faithful_tool.txt")
-        self.chat_prompt = load_text(chat_prompt, "faithful_chat.txt")
+        self.tool_prompt = load_template(tool_prompt, "faithful_tool.txt")
+        self.chat_prompt = load_template(chat_prompt, "faithful_chat.txt")
         self.dispatch = dispatch or dispatcher_of(self.actions)
         self.options = {**(options or {}), "stop": STOP, "num_predict": MAX_TOKENS}
         Options.of(self.options)
         self.turns: list[TwoModeTurn] = []
         self.history = Conversation()
 
-    def respond(self, message: str) -> TwoModeTurn:
-        """Answer one message.
-
-        Raises:
-            ModelError: the model failed; `trace` and `turn` on it hold the turn so far.
-        """
-        turn = drivers.drive(self.steps(message), Worker())
-        self.turns.append(turn)
-        return turn
-
-    async def arespond(self, message: str) -> TwoModeTurn:
-        """Answer one message without blocking the event loop."""
-        turn = await drivers.adrive(self.steps(message), Worker())
-        self.turns.append(turn)
-        return turn
-
     def reset(self) -> None:
         """Forget the conversation."""
-        self.turns.clear()
+        super().reset()
         self.history.conversation_history.clear()
 
-    def steps(self, message: str) -> Generator[Ask | Act, Any, TwoModeTurn]:
+    def steps(self, message: str) -> Steps:
         """Yield the steps of one turn and return its record."""
         said = [ChatMessage.from_user(message)]
         turn = TwoModeTurn(message, Trace("TwoModeAgent"))
         trace, history, user = turn.trace, self.history, "User: " + message
-        try:
-            asked = self.tool_prompt.source.format("\n".join(history.conversation_history), user)
-            tool_said = yield from self._ask(TOOL, self.model, asked, trace)
+        with failing(trace, said, lambda: turn):
+            prompt = self.tool_prompt.source.format("\n".join(history.conversation_history), user)
+            tool_said = yield from self._ask(TOOL, self.model, prompt, trace)
             value, context, error = yield from self._dispatched(tool_said)
             needed = error is None
             before = "\n".join(history.conversation_history)
@@ -131,11 +114,6 @@ class OriginalTwoModeAgent:
                 actions=_record(value, context, error),
             )
             answer = yield from self._ask(CHAT, self.chat_model, prompt, trace)
-        except Exception as failure:
-            trace.fail(failure, said)
-            with contextlib.suppress(AttributeError):  # an exception class with slots
-                failure.turn = turn  # type: ignore[attr-defined]
-            raise
         history.add_message("Assistant: ", answer)
         trace.finish([*said, ChatMessage.from_assistant(answer)], "done")
         return turn
@@ -144,10 +122,7 @@ class OriginalTwoModeAgent:
         """Put one request, note it and return what the model wrote."""
         options = Options.of(self.options, model.defaults)
         request = Request((ChatMessage.from_user(prompt),), options=options, raw=True)
-        number = len(trace.events)
-        trace.record("model_call", mode, model=model.name, messages=request.messages, number=number)
-        reply = yield Ask(model, request)
-        trace.record("model_reply", mode, reply=reply, number=number)
+        reply = yield from asked(trace, model, request, mode)
         if reply.fault is not None:  # a server that failed is not swallowed, as it was not by the original
             raise ModelError(f"The model failed: {reply.fault.message}", reply.fault)
         return reply.text
@@ -159,18 +134,13 @@ class OriginalTwoModeAgent:
         except Exception as problem:  # the original swallows all of them
             return None, None, problem
 
-        def dispatch() -> tuple[Any, Exception | None]:
+        async def dispatch(mode: Mode) -> tuple[Any, Exception | None]:
             try:
-                return self.dispatch(value), None
+                return self.dispatch(value) if mode is BLOCKING else await beside(self.dispatch, value), None
             except Exception as error:
                 return None, error
 
-        async def adispatch() -> tuple[Any, Exception | None]:
-            import asyncio
-
-            return await asyncio.to_thread(dispatch)
-
-        context, error = yield Act(dispatch, adispatch)
+        context, error = yield Act(dispatch)
         return value, context, error
 
     def __repr__(self) -> str:
@@ -203,7 +173,7 @@ def dispatcher_of(actions: Mapping[str, AnyAction]) -> Callable[[Any], Any]:
 
     def dispatch(value: Any) -> Any:
         name, given = value["action"], value["action_input"]
-        data, error = runner.run(name, actions[name].checked(given))
+        data, error = at_once(runner.run(name, actions[name].checked(given), BLOCKING))
         if error is not None:
             raise ToolInvocationError(error)
         return data

@@ -1,5 +1,5 @@
 """Tool mode and chat mode over one history: TwoModeAgent.
 
-`agent` (the conversation) · `steps` (one message) · `reading` (what tool mode wanted) · `actions` (running it) ·
-`prompts` · `history` · `turn` (what happened) · `faithful` (the published rule).
+`agent` (one message) · `reading` (what tool mode wanted) · `actions` (running it) · `prompts` (templates, examples and
+the turns they show) · `turn` (what happened); the published rule: `toolkit.agents.originals.two_mode`.
 """

@@ -9,14 +9,17 @@ Not here: reading an action out of a reply (`toolkit.agents.two_mode.reading`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from toolkit.agents.modes import BLOCKING, Mode, invoked
 from toolkit.errors import ConfigError, ToolArgumentsError
+from toolkit.execution.invoker import ToolInvoker
+from toolkit.execution.threads import run_coroutine
 from toolkit.extraction.lenient_json import read_json
-from toolkit.messages import ToolCall
+from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.prompting import templates
 from toolkit.tools import Tool, as_tool, schemas, single_tools
 
@@ -206,32 +209,20 @@ class Runner:
         self.actions = actions
         self.dispatch = dispatch
         tools = [action.tool for action in actions.values() if isinstance(action, ToolAction)]
-        self._invoker: Any = _invoker(tools) if tools and dispatch is None else None
+        wanted = tools and dispatch is None
+        self._invoker = ToolInvoker(tools, False, True, max_result_chars=None) if wanted else None
 
-    def run(self, name: str, value: Any) -> tuple[Any, str | None]:
+    async def run(self, name: str, value: Any, mode: Mode) -> tuple[Any, str | None]:
         """Return (data, None), or (None, how it failed)."""
-        from toolkit.execution.threads import run_coroutine
-
-        if self._is_tool(name):
-            return _outcome(self._invoker.invoke(ToolCall(name, value)))
+        if self._invoker is not None and isinstance(self.actions[name], ToolAction):
+            return _outcome(await invoked(self._invoker, ToolCall(name, value), mode))
         try:
             data = self._direct(name, value)
-            return (run_coroutine(data) if hasattr(data, "__await__") else data), None
+            if hasattr(data, "__await__"):
+                data = run_coroutine(data) if mode is BLOCKING else await data
         except Exception as error:  # an action's failure is told to the chat mode
             return None, f"{type(error).__name__}: {error}"
-
-    async def arun(self, name: str, value: Any) -> tuple[Any, str | None]:
-        """Return (data, None), or (None, how it failed), without blocking the event loop for tools."""
-        if self._is_tool(name):
-            return _outcome(await self._invoker.ainvoke(ToolCall(name, value)))
-        try:
-            data = self._direct(name, value)
-            return (await data if hasattr(data, "__await__") else data), None
-        except Exception as error:  # an action's failure is told to the chat mode
-            return None, f"{type(error).__name__}: {error}"
-
-    def _is_tool(self, name: str) -> bool:
-        return self._invoker is not None and isinstance(self.actions[name], ToolAction)
+        return data, None
 
     def _direct(self, name: str, value: Any) -> Any:
         if self.dispatch is not None:
@@ -242,13 +233,7 @@ class Runner:
         return run(value)
 
 
-def _invoker(tools: Sequence[Tool]) -> Any:
-    from toolkit.execution.invoker import ToolInvoker
-
-    return ToolInvoker(tools, raise_on_failure=False, convert_result_to_json_string=True, max_result_chars=None)
-
-
-def _outcome(result: Any) -> tuple[Any, str | None]:
+def _outcome(result: ToolCallResult) -> tuple[Any, str | None]:
     if result.error:
         return None, str(result.result)
     try:

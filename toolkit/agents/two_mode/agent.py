@@ -7,26 +7,23 @@
 Each message is first put to the model in tool mode, which answers with JSON; the data of the action then become
 the context of chat mode. It repairs what the published rule gets wrong; `mode="faithful"` makes the original instead.
 
-Not here: reading the JSON (`reading`), the actions (`actions`), the history (`history`), the published rule
+Not here: reading the JSON (`reading`), the actions (`actions`), what the prompts show (`prompts`), the published rule
 (`toolkit.agents.originals.two_mode`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
-from toolkit.agents import drivers
-from toolkit.agents.drivers import Act, Ask, Worker
+from toolkit.agents.drivers import Act, Ask, asked
 from toolkit.agents.originals.two_mode import MAX_TOKENS, OriginalTwoModeAgent
 from toolkit.agents.two_mode.actions import Runner, as_actions, reply_schema
-from toolkit.agents.two_mode.history import CONTEXTS, Contexts, ShownTurn, shown_turns
-from toolkit.agents.two_mode.prompts import load_examples, load_template
+from toolkit.agents.two_mode.prompts import CONTEXTS, Contexts, ShownTurn, load_examples, load_template, shown_turns
 from toolkit.agents.two_mode.reading import ToolModeReading, read_actions, reading_protocol
-from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, TwoModeTurn
+from toolkit.agents.two_mode.turn import CHAT, TOOL, ActionRun, Steps, Talk, TwoModeTurn, failing
 from toolkit.asking import check_reply, prompt_request
 from toolkit.errors import ModelError, check_word
 from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
@@ -44,7 +41,7 @@ _TOLD = ("parse_error", "unknown_action", "bad_arguments", "tool_failed", "trunc
 
 
 @dataclass(eq=False, repr=False)
-class TwoModeAgent:
+class TwoModeAgent(Talk):
     """Talk with a user and act for them, with any model that can follow a prompt.
 
     Attributes:
@@ -81,23 +78,24 @@ class TwoModeAgent:
     actions: Any = ()
     tool_prompt: Any = None
     chat_prompt: Any = None
-    mode: Mode = field(default="default", kw_only=True)
-    chat_model: Any = field(default=None, kw_only=True)
-    about: str = field(default="", kw_only=True)
-    examples: Any = field(default=None, kw_only=True)
-    constrained: bool = field(default=False, kw_only=True)
-    several: bool = field(default=False, kw_only=True)
-    repairs: int = field(default=0, kw_only=True)
-    gate: Callable[[str], bool] | None = field(default=None, kw_only=True)
-    context_in_history: Contexts = field(default="all", kw_only=True)
-    history_tokens: int = field(default=2000, kw_only=True)
-    max_context_chars: int = field(default=4000, kw_only=True)
-    num_predict: int = field(default=MAX_TOKENS, kw_only=True)
-    stop: tuple[str, ...] = field(default=STOP, kw_only=True)
-    raw: Raw = field(default="tool", kw_only=True)
-    dispatch: Callable[..., Any] | None = field(default=None, kw_only=True)
-    options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    recipe: Recipe | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    mode: Mode = "default"
+    chat_model: Any = None
+    about: str = ""
+    examples: Any = None
+    constrained: bool = False
+    several: bool = False
+    repairs: int = 0
+    gate: Callable[[str], bool] | None = None
+    context_in_history: Contexts = "all"
+    history_tokens: int = 2000
+    max_context_chars: int = 4000
+    num_predict: int = MAX_TOKENS
+    stop: tuple[str, ...] = STOP
+    raw: Raw = "tool"
+    dispatch: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Recipe | None = None
     turns: list[TwoModeTurn] = field(default_factory=list, init=False)
     recipes: dict[str, Recipe] = field(default_factory=dict, init=False)
 
@@ -124,35 +122,14 @@ class TwoModeAgent:
         }
         self._runner = Runner(self.actions, self.dispatch)
 
-    def respond(self, message: str) -> TwoModeTurn:
-        """Answer one message; the turn's `text` is the answer, the rest says how it came about.
-
-        Raises:
-            ModelError: the model failed in chat mode; `trace` and `turn` on it, as on whatever the model raises, hold
-                the turn so far.
-        """
-        turn = drivers.drive(self.steps(message), Worker())
-        self.turns.append(turn)
-        return turn
-
-    async def arespond(self, message: str) -> TwoModeTurn:
-        """Answer one message without blocking the event loop; see `respond`."""
-        turn = await drivers.adrive(self.steps(message), Worker())
-        self.turns.append(turn)
-        return turn
-
-    def reset(self) -> None:
-        """Forget the conversation."""
-        self.turns.clear()
-
-    def steps(self, message: str) -> Generator[Ask | Act, Any, TwoModeTurn]:
+    def steps(self, message: str) -> Steps:
         """Yield the steps of one turn, for a driver of your own, and return its record."""
         said = [ChatMessage.from_user(message)]
         trace = Trace("TwoModeAgent")
         shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
         runs: list[ActionRun] = []
         wanted = ToolModeReading((), "model_failed", "The model failed in tool mode.")
-        try:
+        with failing(trace, said, lambda: _settled(message, wanted, runs)):
             wanted = yield from self._tool_mode(message, shown, trace)
             for action in wanted.actions:
                 runs.append((yield from self._act(action, said, trace)))
@@ -160,33 +137,21 @@ class TwoModeAgent:
             reply = yield from self._ask(CHAT, prompt, trace)
             said.append(ChatMessage.from_assistant(cut_at_stop(reply.text, self.stop).strip()))
             check_reply(reply)
-        except Exception as error:
-            trace.fail(error, said)
-            with contextlib.suppress(AttributeError):  # an exception class with slots
-                error.turn = _settled(message, wanted, runs).replace(trace=trace)  # type: ignore[attr-defined]
-            raise
         trace.finish(said, "done")
         return _settled(message, wanted, runs).replace(trace=trace)
 
     def _ask(self, mode: str, prompt: str, trace: Trace, schema: Any = None) -> Generator[Ask, Any, Reply]:
-        """Put one request and note it."""
         recipe, model = self.recipes[mode], self.chat_model if mode == CHAT else self.model
         raw = self.raw == "both" or (self.raw == "tool" and mode == TOOL)
         sent = prompt_request(recipe, prompt, schema=schema, raw=raw)
-        number = len(trace.events)
-        trace.record(
-            "model_call", mode, model=model.name, messages=sent.messages, arm=recipe.arm, schema=schema, number=number
-        )
-        reply: Reply = yield Ask(model, sent)
-        trace.record("model_reply", mode, reply=reply, number=number)
-        return reply
+        return asked(trace, model, sent, mode, arm=recipe.arm, schema=schema)
 
     def _act(self, action: Any, said: list[ChatMessage], trace: Trace) -> Generator[Act, Any, ActionRun]:
         """Carry out one action and note it."""
         number, start, name, value = len(trace.events), time.perf_counter(), action.name, action.input
         call = ToolCall(name, value if isinstance(value, dict) else {"action_input": value}, f"action_{number}")
         trace.record("tool_call", call=call, number=number)
-        data, failed = yield Act(lambda: self._runner.run(name, value), lambda: self._runner.arun(name, value))
+        data, failed = yield Act(lambda mode: self._runner.run(name, value, mode))
         result = ToolCallResult(data if failed is None else failed, call, failed is not None)
         trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
         said += [

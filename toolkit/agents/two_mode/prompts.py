@@ -1,8 +1,9 @@
-"""Where do the two prompts and the examples of the two-mode agent come from?
+"""What do the two prompts of the two-mode agent show? Templates, examples, and earlier turns with their contexts.
 
 `prompts/two_mode/`: `tool.jinja` and `chat.jinja` with named slots, `faithful_tool.txt` and `faithful_chat.txt` with
 the numbered slots of the published rule, `examples.jsonl`. Templates run in jinja2's immutable sandbox, so braces in
-what a user says are only braces.
+what a user says are only braces. User texts, contexts and answers of earlier turns are kept apart, so that it is a
+setting, not a fact, how much of them is sent.
 
 Not here: filling them (`toolkit.agents.two_mode.agent`).
 """
@@ -10,14 +11,19 @@ Not here: filling them (`toolkit.agents.two_mode.agent`).
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from toolkit import resources
+from toolkit.agents.tokens import FRAME, tokens_of
+from toolkit.agents.two_mode.turn import TwoModeTurn
 from toolkit.errors import ConfigError
 from toolkit.prompting import templates
+
+Contexts = Literal["all", "last", "none"]
+CONTEXTS: tuple[Contexts, ...] = ("all", "last", "none")
 
 
 @dataclass(frozen=True)
@@ -41,29 +47,19 @@ class Template:
         return templates.fill(self.source, values, self.where)
 
 
-def load_text(value: str | Path | None, name: str) -> Template:
+def load_template(value: str | Path | None, name: str) -> Template:
     """Read a prompt: its text, a file, or None for the one in `prompts/two_mode/`.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file cannot be read, or is no jinja template where it is to be one.
     """
-    if isinstance(value, str):
-        return Template(value, name)
-    path = resources.path(f"prompts/two_mode/{name}") if value is None else Path(value)
+    path = resources.path(f"prompts/two_mode/{name}") if value is None else value
     try:
-        return Template(path.read_text("utf-8"), str(path))
+        found = Template(path, name) if isinstance(path, str) else Template(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"Cannot read the prompt {str(path)!r}: {error}.") from None
-
-
-def load_template(value: str | Path | None, name: str) -> Template:
-    """Read a jinja template; see `load_text`.
-
-    Raises:
-        ConfigError: the file cannot be read, or is no template.
-    """
-    found = load_text(value, name)
-    templates.check(found.source, found.where)
+    if name.endswith(".jinja"):
+        templates.check(found.source, found.where)
     return found
 
 
@@ -92,3 +88,69 @@ def _example(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
         )
     call = {key: row[key] for key in ("action", "action_input") if key in row}
     return {"user": row["user"], "reply": templates.as_json(call), "rows": list(row.get("rows", ()))}
+
+
+@dataclass(frozen=True)
+class ShownTurn:
+    """Hold one earlier turn as a template sees it.
+
+    Attributes:
+        user: what the user said.
+        assistant: what the agent answered.
+        reply: the JSON of what it did, as tool mode should have written it.
+        context: the data of the turn, or None where it is left out.
+    """
+
+    user: str
+    assistant: str
+    reply: str
+    context: Any = None
+
+    @property
+    def rows(self) -> list[Any]:
+        """Return the items of a context that is a list, so that they can be numbered; else nothing."""
+        return self.context if isinstance(self.context, list) else []
+
+    @property
+    def tokens(self) -> int:
+        """Return about how many tokens the turn takes."""
+        data = "" if self.context is None else templates.as_json(self.context)
+        return tokens_of(f"{self.user}{self.assistant}{self.reply}{data}") + 3 * FRAME
+
+
+def shown_turns(turns: Sequence[TwoModeTurn], contexts: Contexts = "all", budget: int = 2000) -> list[ShownTurn]:
+    """Return the turns to show, oldest first.
+
+    Over the budget the oldest contexts go first, then the oldest turns; the last turn always stays.
+
+    Args:
+        turns: all turns so far.
+        contexts: whose contexts are shown: of all turns, of the last one that had one, of none.
+        budget: most tokens, by estimate.
+    """
+    with_context = [place for place, turn in enumerate(turns) if turn.context is not None]
+    keep = {"all": with_context, "last": with_context[-1:], "none": []}[contexts]
+    kept = set(keep)
+    shown = [
+        ShownTurn(turn.message, turn.text, _reply(turn), turn.context if place in kept else None)
+        for place, turn in enumerate(turns)
+    ]
+    sizes = [turn.tokens for turn in shown]
+    total = sum(sizes)
+    for place in keep[:-1]:
+        if total <= budget:
+            return shown
+        shown[place] = replace(shown[place], context=None)
+        total += shown[place].tokens - sizes[place]
+        sizes[place] = shown[place].tokens
+    first = 0
+    while first < len(shown) - 1 and total > budget:
+        total -= sizes[first]
+        first += 1
+    return shown[first:]
+
+
+def _reply(turn: TwoModeTurn) -> str:
+    """Return what tool mode should have written: the actions that were carried out, or none."""
+    done = [{"action": action.name, "action_input": action.input} for action in turn.actions]
+    return templates.as_json(done[0] if len(done) == 1 else done or {"action": "none"})

@@ -1,4 +1,4 @@
-"""What happened in one turn of the two-mode agent? A view of the turn's trace: requests, actions, answer.
+"""What happened in one turn of the two-mode agent? A view of the turn's trace; and who takes turn after turn: Talk.
 
 Not here: the turns themselves (`toolkit.agents.two_mode.agent`), the trace itself (`toolkit.traces`).
 """
@@ -6,10 +6,14 @@ Not here: the turns themselves (`toolkit.agents.two_mode.agent`), the trace itse
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
+from toolkit.agents.drivers import Act, Ask, Worker, adrive, drive
+from toolkit.messages import ChatMessage
 from toolkit.models.base import Reply
 from toolkit.traces import Trace
 
@@ -124,3 +128,53 @@ class TwoModeTurn:
     def _repr_html_(self) -> str:
         why = "" if self.reason is None else f"<p>No data: {escape(self.reason)}. {escape(self.detail)}</p>"
         return why + self.trace._repr_html_()
+
+
+class Talk:
+    """Answer one message after the other, each by the `steps` of a subclass.
+
+    Attributes:
+        turns: the record of each turn so far.
+    """
+
+    turns: list[TwoModeTurn]
+
+    def steps(self, message: str) -> Steps:
+        """Yield the steps of one turn and return its record."""
+        raise NotImplementedError
+
+    def respond(self, message: str) -> TwoModeTurn:
+        """Answer one message; the turn's `text` is the answer, the rest says how it came about.
+
+        Raises:
+            ModelError: the model failed in chat mode; `trace` and `turn` on it, as on whatever the model raises, hold
+                the turn so far.
+        """
+        turn = drive(self.steps(message), Worker())
+        self.turns.append(turn)
+        return turn
+
+    async def arespond(self, message: str) -> TwoModeTurn:
+        """Answer one message without blocking the event loop; see `respond`."""
+        turn = await adrive(self.steps(message), Worker())
+        self.turns.append(turn)
+        return turn
+
+    def reset(self) -> None:
+        """Forget the conversation."""
+        self.turns.clear()
+
+
+@contextmanager
+def failing(trace: Trace, said: list[ChatMessage], turn: Callable[[], TwoModeTurn]) -> Iterator[None]:
+    """Put the trace, and the turn so far, on whatever ends a turn."""
+    try:
+        yield
+    except Exception as error:
+        trace.fail(error, said)
+        with suppress(AttributeError):  # an exception class with slots
+            error.turn = turn().replace(trace=trace)  # type: ignore[attr-defined]
+        raise
+
+
+Steps = Generator[Ask | Act, Any, TwoModeTurn]

@@ -15,8 +15,10 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, UserError
 from toolkit.execution.openapi.encoding import cookie_pairs, header_value, query_pairs
-from toolkit.execution.openapi.request import Request
+from toolkit.execution.openapi.request import HttpRequest
 from toolkit.execution.secrets import Secret, as_secret
+
+_SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "http basic")
 
 Credentials = Secret | Mapping[str, Secret] | None
 
@@ -37,7 +39,7 @@ class Signature:
     def __repr__(self) -> str:
         return f"Signature({len(self.values)} credentials)"
 
-    def sign(self, request: Request) -> Request:
+    def sign(self, request: HttpRequest) -> HttpRequest:
         """Return the request with the credentials in place; they replace what an argument put there."""
         names = {name.lower() for name, _ in self.headers}
         headers = tuple(item for item in request.headers if item[0].lower() not in names)
@@ -109,7 +111,7 @@ def _unmet(requirement: Mapping[str, Any], schemes: Mapping[str, Any], credentia
             return f"schemes {sorted(requirement)} are required together. Give credentials={{scheme: secret}}."
         if _for(name, credentials) is None:
             return f"security scheme {name!r} needs a credential. Give credentials=Secret.from_env_var('…')."
-        if not isinstance(credentials, Mapping) and _kind(schemes[name]) not in _WRITERS:
+        if not isinstance(credentials, Mapping) and _kind(schemes[name]) not in _SUPPORTED:
             return f"security scheme {name!r} is of type {_kind(schemes[name])}, which is not supported."
     return ""
 
@@ -122,8 +124,7 @@ def _together(requirement: Mapping[str, Any], schemes: Mapping[str, Any], creden
     signed = Signature()
     for name in requirement:
         secret = _for(name, credentials)
-        value = _open(secret, name) if secret else ""
-        signed += _placed(name, schemes[name], value)
+        signed += _placed(name, schemes[name], _open(secret, name) if secret else "")
     return signed
 
 
@@ -150,47 +151,26 @@ def _kind(scheme: Any) -> str:
 
 
 def _placed(name: str, scheme: Any, value: str) -> Signature:
-    writer = _WRITERS.get(_kind(scheme))
-    if writer is None:
-        if _kind(scheme) not in ("oauth2", "openIdConnect"):
-            raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} ({_kind(scheme)}) is not supported.")
-        writer = _bearer  # given by name, so it is meant: an access token got elsewhere
-    return writer(scheme, value)
-
-
-def _api_header(scheme: Mapping[str, Any], value: str) -> Signature:
-    name = str(scheme.get("name"))
-    return Signature(headers=((name, header_value(name, value)),), values=(value,))
-
-
-def _api_query(scheme: Mapping[str, Any], value: str) -> Signature:
-    return Signature(query=tuple(query_pairs(str(scheme.get("name")), value, "form", True)), values=(value,))
-
-
-def _api_cookie(scheme: Mapping[str, Any], value: str) -> Signature:
-    return Signature(cookies=tuple(cookie_pairs(str(scheme.get("name")), value, True)), values=(value,))
-
-
-def _bearer(scheme: Mapping[str, Any], value: str) -> Signature:
+    """Put one credential where its scheme wants it."""
+    kind = _kind(scheme)
+    if kind not in (*_SUPPORTED, "oauth2", "openIdConnect"):
+        raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} ({kind}) is not supported.")
+    if kind == "http basic":
+        user, colon, password = value.partition(":")
+        if not colon:
+            raise ToolInvocationError("Nothing was sent: HTTP basic needs a credential of the form 'user:password'.")
+        coded = base64.b64encode(f"{user}:{password}".encode())
+        return Signature(headers=(("Authorization", b"Basic " + coded),), values=(value, password))
+    key = str(scheme.get("name"))
+    if kind == "apiKey header":
+        return Signature(headers=((key, header_value(key, value)),), values=(value,))
+    if kind == "apiKey query":
+        return Signature(query=tuple(query_pairs(key, value, "form", True)), values=(value,))
+    if kind == "apiKey cookie":
+        return Signature(cookies=tuple(cookie_pairs(key, value, True)), values=(value,))
+    # a bearer token; one for oauth2 or openIdConnect is given by name, so an access token got elsewhere is meant
     token = value[7:].strip() if value[:7].lower() == "bearer " else value
     return Signature(headers=(("Authorization", f"Bearer {token}".encode()),), values=(token,))
-
-
-def _basic(scheme: Mapping[str, Any], value: str) -> Signature:
-    user, colon, password = value.partition(":")
-    if not colon:
-        raise ToolInvocationError("Nothing was sent: HTTP basic needs a credential of the form 'user:password'.")
-    coded = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return Signature(headers=(("Authorization", f"Basic {coded}".encode()),), values=(value, password))
-
-
-_WRITERS = {
-    "apiKey header": _api_header,
-    "apiKey query": _api_query,
-    "apiKey cookie": _api_cookie,
-    "http bearer": _bearer,
-    "http basic": _basic,
-}
 
 
 def check_names(credentials: Credentials, schemes: Mapping[str, Any]) -> None:

@@ -110,7 +110,7 @@ class _FlatReader:
             fields |= inner or {}
             needs |= _names(part.get("required"))
         own = _mapping(node.get("properties")).items()
-        fields |= {str(name): ((item, base), False) for name, item in own if not _is_read_only(self._spec, item, base)}
+        fields |= {str(name): ((item, base), False) for name, item in own if not self._spec.is_read_only(item, base)}
         return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
 
 
@@ -134,8 +134,3 @@ def _names(value: Any) -> set[str]:
 
 def _only_requires(part: Any) -> bool:
     return isinstance(part, Mapping) and set(part) <= {"required", "description", "title", "type"}
-
-
-def _is_read_only(spec: OpenAPISpec, item: Any, base: str) -> bool:
-    found = (item, spec.follow(item, base)[0])
-    return any(isinstance(node, Mapping) and node.get("readOnly") is True for node in found)

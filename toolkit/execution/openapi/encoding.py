@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -83,13 +83,13 @@ def _matrix(name: str, value: Any, explode: bool) -> str:
     return f";{name}={_joined(value, ',', False)}"
 
 
-def _joined(value: Any, separator: str, explode: bool, safe: str = "") -> str:
+def _joined(value: Any, separator: str, explode: bool, spell: Callable[[Any], str] = escape) -> str:
     if isinstance(value, list):
-        return separator.join(escape(item, safe) for item in value)
+        return separator.join(map(spell, value))
     if isinstance(value, Mapping):
         equals = "=" if explode else separator
-        return separator.join(f"{escape(key, safe)}{equals}{escape(item, safe)}" for key, item in value.items())
-    return escape(value, safe)
+        return separator.join(f"{spell(key)}{equals}{spell(item)}" for key, item in value.items())
+    return spell(value)
 
 
 def query_pairs(name: str, value: Any, style: str, explode: bool, allow_reserved: bool = False) -> Pairs:
@@ -108,7 +108,7 @@ def query_pairs(name: str, value: Any, style: str, explode: bool, allow_reserved
         return [(key, escape(item, safe)) for item in value]
     if explode and isinstance(value, Mapping):
         return [(escape(inner), escape(item, safe)) for inner, item in value.items()]
-    return [(key, _joined(value, _SEPARATORS.get(style, ","), False, safe))]
+    return [(key, _joined(value, _SEPARATORS.get(style, ","), False, lambda item: escape(item, safe)))]
 
 
 def _deep(key: str, value: Any, safe: str) -> Pairs:
@@ -131,22 +131,13 @@ def header_value(name: str, value: Any, explode: bool = False) -> bytes:
     """
     if not _TOKEN.fullmatch(name):
         raise ToolArgumentsError(f"{name!r} is no name of a header, so the operation cannot be called.")
-    text = _header_text(value, explode)
+    text = _joined(value, ",", explode, text_of)
     if _CONTROL.search(text):
         raise ToolArgumentsError(f"The value of header {name!r} holds a control character, such as a line break.")
     try:
         return text.strip().encode()
     except UnicodeEncodeError:
         raise ToolArgumentsError(f"The value of header {name!r} holds half a character and cannot be sent.") from None
-
-
-def _header_text(value: Any, explode: bool) -> str:
-    if isinstance(value, list):
-        return ",".join(map(text_of, value))
-    if isinstance(value, Mapping):
-        equals = "=" if explode else ","
-        return ",".join(f"{key}{equals}{text_of(item)}" for key, item in value.items())
-    return text_of(value)
 
 
 def cookie_pairs(name: str, value: Any, explode: bool) -> Pairs:
@@ -159,4 +150,4 @@ def cookie_pairs(name: str, value: Any, explode: bool) -> Pairs:
         return [(escape(name), escape(item, _COOKIE_SAFE)) for item in value]
     if explode and isinstance(value, Mapping):
         return [(escape(key), escape(item, _COOKIE_SAFE)) for key, item in value.items()]
-    return [(escape(name), _joined(value, "%2C", False, _COOKIE_SAFE))]
+    return [(escape(name), _joined(value, "%2C", False, lambda item: escape(item, _COOKIE_SAFE)))]

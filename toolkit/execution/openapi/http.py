@@ -58,7 +58,6 @@ class Answer:
     """Hold what came back: status, content type, body, and the URL that gave it."""
 
     status: int
-    reason: str
     content_type: str
     body: bytes
     url: str
@@ -189,7 +188,7 @@ def _receive(response: Any, url: str, limits: Limits) -> tuple[Answer, str | Non
     finally:
         response.close()
     kind = response.headers.get("content-type", "")
-    return Answer(response.status_code, response.reason_phrase, kind, body, url), target
+    return Answer(response.status_code, kind, body, url), target
 
 
 def _body(response: Any, url: str, max_bytes: int) -> bytes:

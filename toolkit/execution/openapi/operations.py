@@ -72,16 +72,6 @@ class Operation:
     servers: tuple[Mapping[str, Any], ...] = ()
     security: tuple[Mapping[str, Any], ...] = ()
 
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """Return every way to name the operation in `allowed_operations`."""
-        return self.id, self.name, f"{self.method} {self.path}"
-
-    @property
-    def tool_spec(self) -> dict[str, Any]:
-        """Return name, description and parameters: what a model is shown."""
-        return {"name": self.name, "description": self.description, "parameters": self.parameters}
-
     def __repr__(self) -> str:
         return f"Operation({self.name}: {self.method} {self.path})"
 

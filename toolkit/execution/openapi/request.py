@@ -32,7 +32,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """Hold a request in parts; names and values are encoded already.
 
     Attributes:
@@ -41,7 +41,6 @@ class Request:
         query: encoded pairs.
         headers: name and value; without credentials.
         cookies: encoded pairs.
-        json: the body before it was written, where it is JSON; else None.
         content: the body's bytes, or None.
     """
 
@@ -50,7 +49,6 @@ class Request:
     query: tuple[tuple[str, str], ...] = ()
     headers: tuple[tuple[str, bytes], ...] = ()
     cookies: tuple[tuple[str, str], ...] = ()
-    json: Any = None
     content: bytes | None = None
 
     @property
@@ -68,7 +66,7 @@ class Request:
         return WireRequest(self.method, self.full_url, headers, self.content)
 
     def __repr__(self) -> str:
-        return f"Request({self.method} {place(self.url)})"
+        return f"HttpRequest({self.method} {place(self.url)})"
 
 
 def server_url(operation: Operation, location: str = "", server: str | None = None) -> str:
@@ -111,7 +109,7 @@ def _filled(server: Mapping[str, Any]) -> str:
     return _PLACEHOLDER.sub(fill, str(server.get("url", "/")))
 
 
-def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> Request:
+def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> HttpRequest:
     """Build the request of an operation.
 
     Arguments that the operation does not declare are left out. Null counts as not given, except in a body.
@@ -130,19 +128,25 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
     url = base_url + _path(operation, {item.name: (item, value) for item, value in placed if item.place == "path"})
     if origin(url) != origin(base_url):
         raise ToolInvocationError(f"Path {operation.path!r} would leave the server {place(base_url)!r}.")
-    content_type, json_body, content = _body(operation, {i.name: v for i, v in placed if i.place == "body"})
-    headers = [(item.name, _in_header(item, value)) for item, value in placed if item.place == "header"]
+    content_type, content = _body(operation, {i.name: v for i, v in placed if i.place == "body"})
+    headers = [
+        (item.name, header_value(item.name, value, item.explode)) for item, value in placed if item.place == "header"
+    ]
     if content_type:
         headers.append(("Content-Type", content_type.encode()))
     query = [pair for item, value in placed if item.place == "query" for pair in _in_query(item, value)]
-    cookies = [pair for item, value in placed if item.place == "cookie" for pair in _in_cookie(item, value)]
-    return Request(
+    cookies = [
+        pair
+        for item, value in placed
+        if item.place == "cookie"
+        for pair in cookie_pairs(item.name, value, item.explode)
+    ]
+    return HttpRequest(
         operation.method,
         url,
         (*_fixed_query(operation), *query),
         tuple(headers),
         tuple(cookies),
-        json_body,
         content,
     )
 
@@ -154,7 +158,10 @@ def _value(item: Parameter, arguments: Mapping[str, Any]) -> Any:
         value = _MISSING
     if value is _MISSING and item.required:
         raise ToolArgumentsError(f"Missing required {item.place} parameter {item.argument!r}. Give it.")
-    return value
+    if item.media_type is None or value is _MISSING:
+        return value
+    # a value sent as a document; in a query, only JSON documents are written as such
+    return json_of(value) if item.place != "query" or is_json(item.media_type) else value
 
 
 def _path(operation: Operation, values: Mapping[str, tuple[Parameter, Any]]) -> str:
@@ -173,29 +180,19 @@ def _segment(template: str, values: Mapping[str, tuple[Parameter, Any]]) -> str:
     pieces = _PLACEHOLDER.split(template)
     filled = ""
     for index, piece in enumerate(pieces):
-        filled += _in_path(*values[piece]) if index % 2 and piece in values else quote(piece, safe=_LITERAL)
+        if index % 2 and piece in values:
+            item, value = values[piece]
+            filled += path_value(item.name, value, item.style, item.explode)
+        else:
+            filled += quote(piece, safe=_LITERAL)
     if len(pieces) > 1 and unquote(filled) in ("", ".", ".."):
         raise ToolArgumentsError(f"Path parameter {pieces[1]!r} cannot be {unquote(filled)!r}. Give a real value.")
     return filled
 
 
-def _in_path(item: Parameter, value: Any) -> str:
-    value = json_of(value) if item.media_type else value
-    return path_value(item.name, value, item.style, item.explode)
-
-
 def _in_query(item: Parameter, value: Any) -> Pairs:
-    if item.media_type:
-        return query_pairs(item.name, json_of(value) if is_json(item.media_type) else value, "form", True)
-    return query_pairs(item.name, value, item.style, item.explode, item.allow_reserved)
-
-
-def _in_header(item: Parameter, value: Any) -> bytes:
-    return header_value(item.name, json_of(value) if item.media_type else value, item.explode)
-
-
-def _in_cookie(item: Parameter, value: Any) -> Pairs:
-    return cookie_pairs(item.name, json_of(value) if item.media_type else value, item.explode)
+    style, explode = ("form", True) if item.media_type else (item.style, item.explode)
+    return query_pairs(item.name, value, style, explode, item.allow_reserved and not item.media_type)
 
 
 def _fixed_query(operation: Operation) -> Pairs:
@@ -205,22 +202,22 @@ def _fixed_query(operation: Operation) -> Pairs:
     return [(quote(name, safe="%[]"), quote(value, safe="%")) for name, _, value in pairs]
 
 
-def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, Any, bytes | None]:
-    """Write the body: its content type, its JSON value where it is JSON, its bytes."""
+def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, bytes | None]:
+    """Write the body: its content type and its bytes."""
     body = operation.body
     if body is None or (not values and not body.required):
-        return "", None, None
+        return "", None
     missing = [name for name in body.needs if name not in values]
     if missing:
         raise ToolArgumentsError(f"Missing required body property {missing[0]!r}. Give it.")
-    value = values["body"] if body.whole else dict(values)
-    if is_json(body.media_type):
-        kind = body.media_type if "*" not in body.media_type else "application/json"
-        return kind, value, _bytes(json_of(value))
-    if body.media_type in (FORM, MULTIPART) and isinstance(value, Mapping):
-        return _form(value, body.encoding) if body.media_type == FORM else _multipart(value)
-    kind = body.media_type if "*" not in body.media_type else "application/octet-stream"
-    return kind, None, _bytes(text_of(value))
+    value, kind = values["body"] if body.whole else dict(values), body.media_type
+    if is_json(kind):
+        return kind if "*" not in kind else "application/json", _bytes(json_of(value))
+    if kind == FORM and isinstance(value, Mapping):
+        return kind, _form(value, body.encoding)
+    if kind == MULTIPART and isinstance(value, Mapping):
+        return _multipart(value)
+    return kind if "*" not in kind else "application/octet-stream", _bytes(text_of(value))
 
 
 def _bytes(text: str) -> bytes:
@@ -230,16 +227,16 @@ def _bytes(text: str) -> bytes:
         raise ToolArgumentsError("The body holds half a character and cannot be sent.") from None
 
 
-def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) -> tuple[str, None, bytes]:
+def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) -> bytes:
     pairs: Pairs = []
     for name, item in value.items():
         style, explode = encoding.get(name, ("form", True))
         shown = json_of(item) if isinstance(item, Mapping) and name not in encoding else item
         pairs += query_pairs(name, shown, style, explode) if shown is not None else []
-    return FORM, None, "&".join(f"{name}={part}" for name, part in pairs).encode()
+    return "&".join(f"{name}={part}" for name, part in pairs).encode()
 
 
-def _multipart(value: Mapping[str, Any]) -> tuple[str, None, bytes]:
+def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
     """Write form fields as parts; a list gives one part for each item."""
     boundary = secrets.token_hex(16)
     lines: list[bytes] = []
@@ -250,4 +247,4 @@ def _multipart(value: Mapping[str, Any]) -> tuple[str, None, bytes]:
             lines += [b"Content-Type: application/json"] if isinstance(part, Mapping) else []
             lines += [b"", _bytes("" if part is None else text_of(part))]
     lines += [f"--{boundary}--".encode(), b""]
-    return f"{MULTIPART}; boundary={boundary}", None, b"\r\n".join(lines)
+    return f"{MULTIPART}; boundary={boundary}", b"\r\n".join(lines)

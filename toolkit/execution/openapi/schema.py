@@ -127,29 +127,18 @@ class SchemaWriter:
         for key in _NAMED:
             if isinstance(node.get(key), Mapping):
                 out[key] = self._properties(node[key], base)
-        if isinstance(node.get("required"), list):
-            self._require(out, node, base)
+        if isinstance(node.get("required"), list) and (required := self._required(node, base)):
+            out["required"] = required
         return _nullable(merge_all_of(out), node)
 
     def _properties(self, properties: Mapping[str, Any], base: str) -> Schema:
-        return {name: self._write(item, base) for name, item in properties.items() if not self._read_only(item, base)}
+        given = ((name, item) for name, item in properties.items() if not self._spec.is_read_only(item, base))
+        return {name: self._write(item, base) for name, item in given}
 
-    def _require(self, out: Schema, node: Mapping[str, Any], base: str) -> None:
-        properties = node.get("properties")
-        known = properties if isinstance(properties, Mapping) else {}
-        names = [name for name in node["required"] if isinstance(name, str)]
-        required = [name for name in dict.fromkeys(names) if not self._read_only(known.get(name), base)]
-        if required:
-            out["required"] = required
-
-    def _read_only(self, item: Any, base: str) -> bool:
-        """Tell whether a property is only ever sent by the server."""
-        if not isinstance(item, Mapping):
-            return False
-        if item.get("readOnly") is True:
-            return True
-        target = self._spec.follow(item, base)[0]
-        return isinstance(target, Mapping) and target.get("readOnly") is True
+    def _required(self, node: Mapping[str, Any], base: str) -> list[str]:
+        known = node["properties"] if isinstance(node.get("properties"), Mapping) else {}
+        names = dict.fromkeys(name for name in node["required"] if isinstance(name, str))
+        return [name for name in names if not self._spec.is_read_only(known.get(name), base)]
 
 
 def write_schemas(spec: OpenAPISpec, nodes: Mapping[str, tuple[Any, str]], owner: str) -> tuple[Schema, Schema]:
@@ -243,30 +232,27 @@ def merge_all_of(schema: Schema) -> Schema:
     parts = [*parts, outer]
     if not all(isinstance(part, dict) and set(part) <= _MERGEABLE for part in parts):
         return schema
-    if any(part.get("type", "object") != "object" for part in parts) or _clash(parts):
+    if any(part.get("type", "object") != "object" for part in parts):
         return schema
-    return _merged(parts)
+    merged = _merged(parts)
+    return schema if merged is None else merged
 
 
 _MERGEABLE = {"type", "properties", "required", "title", "description", "deprecated", "default"}
 
 
-def _clash(parts: list[Schema]) -> bool:
-    """Tell whether two parts describe one property differently."""
-    seen: Schema = {}
-    for part in parts:
-        for name, item in part.get("properties", {}).items():
-            if seen.setdefault(name, item) != item:
-                return True
-    return False
-
-
-def _merged(parts: list[Schema]) -> Schema:
+def _merged(parts: list[Schema]) -> Schema | None:
+    """Return one object for all parts; None where two describe one property differently."""
     out: Schema = {}
+    properties: Schema = {}
     required: list[str] = []
     for part in parts:
-        out.update({key: value for key, value in part.items() if key not in ("properties", "required")})
-        if "properties" in part:
-            out["properties"] = {**out.get("properties", {}), **part["properties"]}
+        if any(properties.setdefault(name, item) != item for name, item in part.get("properties", {}).items()):
+            return None
+        out |= {key: value for key, value in part.items() if key not in ("properties", "required")}
         required += part.get("required", [])
-    return {**out, "required": list(dict.fromkeys(required))} if required else out
+    if any("properties" in part for part in parts):
+        out["properties"] = properties
+    if required:
+        out["required"] = list(dict.fromkeys(required))
+    return out

@@ -17,10 +17,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
+from toolkit.execution.functions import RemoteCall
 from toolkit.execution.openapi.auth import Credentials, Signature, as_credentials, check_names, signature
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
-from toolkit.execution.openapi.request import Request, build_request, server_url
+from toolkit.execution.openapi.request import HttpRequest, build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
 from toolkit.execution.secrets import hide, hide_all
@@ -98,7 +99,7 @@ class OpenAPIService:
         names = [operation.name for operation in self.operations]
         raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}")
 
-    def request(self, name: str, arguments: Any) -> Request:
+    def request(self, name: str, arguments: Any) -> HttpRequest:
         """Return the request that a call would send, without credentials.
 
         Raises:
@@ -158,32 +159,12 @@ class OpenAPIService:
             operation.name,
             operation.description,
             operation.parameters,
-            OperationCall(self, operation.name),
+            RemoteCall(self, operation.name),
             effect=_EFFECTS.get(operation.method, "writes"),
         )
 
     def __repr__(self) -> str:
         return f"OpenAPIService({self.spec.title!r}, {len(self.operations)} operations)"
-
-
-@dataclass(frozen=True)
-class OperationCall:
-    """Be the function of a tool: call one operation."""
-
-    service: OpenAPIService
-    name: str
-
-    def __call__(self, /, **arguments: Any) -> Any:
-        """Call the operation."""
-        return self.service.call(self.name, arguments)
-
-    def __repr__(self) -> str:
-        return f"OperationCall({self.name})"
-
-
-def openapi_tools(source: Source | OpenAPISpec, **options: Any) -> list[Tool]:
-    """Return the operations of a document as tools; options as in `OpenAPIService.load`."""
-    return OpenAPIService.load(source, **options).tools()
 
 
 def _home(service: OpenAPIService) -> frozenset[Origin]:

@@ -19,6 +19,7 @@ from urllib.request import url2pathname
 
 from toolkit.errors import ConfigError, UserError
 from toolkit.execution._extras import load_extra
+from toolkit.execution.arguments import shown
 
 MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000
@@ -83,6 +84,11 @@ class OpenAPISpec:
             self._followed[key] = self._end_of(node, base)
         return self._followed[key]
 
+    def is_read_only(self, node: Any, base: str) -> bool:
+        """Tell whether a property is only ever sent by the server."""
+        found = (node, self.follow(node, base)[0])
+        return any(isinstance(item, Mapping) and item.get("readOnly") is True for item in found)
+
     def _end_of(self, node: Any, base: str) -> tuple[Any, str, str]:
         address, seen = "", set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
@@ -142,14 +148,12 @@ def _read_source(source: str | Path, timeout_s: float, max_bytes: int) -> tuple[
         if len(source) > max_bytes:
             raise ConfigError(f"The OpenAPI text is longer than {max_bytes} bytes. Raise max_bytes if you trust it.")
         return source, ""
-    raise ConfigError(
-        f"{_brief(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text."
-    )
+    raise ConfigError(f"{shown(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text.")
 
 
 def _as_file(source: Any) -> Path | None:
     if not isinstance(source, (str, Path)):
-        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {_brief(source)}.")
+        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {shown(source)}.")
     try:
         return Path(source) if Path(source).is_file() else None
     except (OSError, ValueError):  # a long text is no file name
@@ -168,14 +172,14 @@ def _read_url(url: str, timeout_s: float, max_bytes: int) -> tuple[str, str]:
 
     try:
         answer = fetch(url, Limits(timeout_s, max_bytes))
-        shown = place(answer.url)  # user and query of an address may be credentials
+        address = place(answer.url)  # user and query of an address may be credentials
     except UserError:
         raise
     except Exception as error:
         raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
     if answer.status != 200:
-        raise ConfigError(f"{shown!r} answered {answer.status}, not an OpenAPI document. Check the address.")
-    return answer.body.decode("utf-8-sig", errors="replace"), shown
+        raise ConfigError(f"{address!r} answered {answer.status}, not an OpenAPI document. Check the address.")
+    return answer.body.decode("utf-8-sig", errors="replace"), address
 
 
 def _read_location(location: str) -> str:
@@ -201,26 +205,32 @@ def _check_neighbour(location: str, home: str, ref: str) -> None:
 def _parse(text: str, location: str) -> Any:
     """Parse JSON, else YAML, and check that it is of bearable size."""
     try:
-        value = json.loads(text)
+        found = _parse_json(text)
+        return _parse_yaml(text) if found is None else found
     except RecursionError:
         raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+    except ValueError as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        value = json.loads(text)
     except ValueError:
-        value = _parse_yaml(text, location)
+        return None
     _check_size(value)
     return value
 
 
-def _parse_yaml(text: str, location: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     yaml = load_extra("yaml", "openapi")
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))
-        _check_size(value)  # before it is copied: aliases can multiply without end
-        return _plain(value)
-    except (yaml.YAMLError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
-    except RecursionError:
-        raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+    _check_size(value)  # before it is copied: aliases can multiply without end
+    return _plain(value)
 
 
 def _yaml_loader(yaml: Any) -> Any:
@@ -260,7 +270,7 @@ def _check_size(value: Any) -> None:
 
 def _check_document(document: Any, source: Any) -> dict[str, Any]:
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{_brief(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
+        raise ConfigError(f"{shown(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
     if "swagger" in document:
         raise ConfigError(
             f"This is Swagger {document['swagger']}; OpenAPI 3 is needed. Convert it, e.g. swagger2openapi."
@@ -287,8 +297,3 @@ def _at(document: Any, pointer: str, ref: str) -> Any:
         else:
             raise ConfigError(f"Reference {ref!r} leads nowhere: {part!r} is missing. Mend the document.")
     return node
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"

@@ -19,6 +19,8 @@ from typing import Any
 from toolkit.extraction.drafts import Read, Syntax
 
 _SYNTAXES: list[Syntax] = []
+# What a body is called that tells more than the wrapper round it; a syntax may say otherwise.
+_FORMS = {"function": "qwen3_coder", "function_json": "functionary_v31", "pairs": "glm45"}
 ALIASES = {
     "airgap": "tool_call_line",
     "pythonic": "llama_pythonic",
@@ -45,6 +47,7 @@ def register(
     """
     more.setdefault("summary", (read.__doc__ or "").split("\n", 1)[0])
     more["closer"] = re.compile(closer) if closer else None
+    more["forms"] = _FORMS | more.get("forms", {})
     all_labels, words = (name, *labels.split()), tuple(starts.split())
     _SYNTAXES.append(Syntax(name, opener, read, example=example, labels=all_labels, starts=words, **more))
 
@@ -61,10 +64,10 @@ def syntax(name: str, example: str, opener: str, **more: Any) -> Callable[[Read]
 
 @cache
 def load() -> tuple[Syntax, ...]:
-    """Return all syntaxes in the order in which they are tried; one that opens in several ways is there for each."""
+    """Return all in the order in which they are tried, calls first; what opens in several ways is there for each."""
     for module in sorted(item.name for item in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"{__name__}.{module}")
-    return tuple(sorted(_SYNTAXES, key=lambda one: one.late))
+    return tuple(sorted(_SYNTAXES, key=lambda one: (one.late, one.kind != "call")))
 
 
 def table() -> dict[str, str]:

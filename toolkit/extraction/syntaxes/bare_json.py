@@ -7,8 +7,8 @@
 
 import re
 
-from toolkit.extraction.bodies import SURPLUS
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.bodies import SURPLUS, wrapped
+from toolkit.extraction.drafts import Reading, Source, Syntax, refusal
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.shapes import drafts_in
@@ -26,7 +26,15 @@ _FIRST_KEY = re.compile(r"[{\[]\s*\{?\s*[\"'“]([^\"'”\n]{1,100})[\"'”]\s*:
 _STRAY = re.compile(
     r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
 )
-_BACK = re.compile(r"functools\s*$")
+
+
+@syntax(
+    "phi4mini", 'functools[{"name": "f", "arguments": {"a": 1}}]',
+    r"\[(?=[\s\ufeff\u200b]*\{)(?:(?<=functools\[)|(?<=functools\s\[))", labels="json_list",
+)  # fmt: skip
+def read_functools(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read `functools[{"name": …, "arguments": {…}}, …]`: Phi-4-mini."""
+    return wrapped(source, source.text.rindex("functools", 0, found.start()), found.start(), syntax)
 
 
 @syntax(
@@ -34,50 +42,36 @@ _BACK = re.compile(r"functools\s*$")
     r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+:|\{\s*[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
     labels="json_list single_key openai_json xlam_v1 hermes",
 )  # fmt: skip
-def read_object(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
-    """Read one object that nothing announces: Ollama leaks, small Llamas, Qwen2.5-Coder."""
-    return _read(source, found.start(), "bare_json")
-
-
 @syntax(
     "json_list", '[{"name": "f", "arguments": {"a": 1}}]', r"\[(?=[\s\ufeff\u200b]*\{)",
-    labels="xlam_list single_key phi4mini",
+    labels="xlam_list single_key phi4mini", summary="Read a list of objects that nothing announces: xLAM.",
 )  # fmt: skip
-def read_list(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
-    """Read a list of objects; `functools` before it is Phi-4-mini's marker."""
-    marker = _BACK.search(source.text, max(0, found.start() - 16), found.start())
-    reading = _read(source, found.start(), "phi4mini" if marker else "json_list", explicit=marker is not None)
-    if reading is None or marker is None or not reading.drafts:
-        return reading
-    return reading._replace(drafts=spread(reading.drafts, marker.start(), reading.drafts[-1].span[1]), explicit=True)
+def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read one object that nothing announces: Ollama leaks, small Llamas, Qwen2.5-Coder."""
+    start = found.start()
+    read = read_strict(source.text, start, source.limit, source.fuel)
+    if read is None:
+        if not _worth_mending(source, start):
+            source.fuel.spend(64)
+            return None
+        read = mend(source.text, start, source.limit)
+        source.fuel.spend(read.end - start + 64)
+    take = _calls if read.problem is None else _failed
+    return take(source, start, read, syntax.name)
 
 
 @syntax(
     "bare_json", '"name": "f", "arguments": {"a": 1}}',
-    r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])",
-    labels="bare_json", starts='"',
+    r"\n[ \t]*(?=[\"'](?:name|tool|tool_name|function)[\"']\s*:\s*[\"'])", starts='"',
 )  # fmt: skip
 def read_open(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read an object whose first brace is missing."""
     at = source.skip(found.start())
     read = mend(source.text, at, source.limit, opened=False)
-    if read.problem is not None or not read.closed:
-        source.fuel.spend(read.end - at + 64)
-        return None
-    return _calls(source, at, read, "bare_json", explicit=False)
-
-
-def _read(source: Source, start: int, label: str, explicit: bool = False) -> Reading | None:
-    read = read_strict(source.text, start, source.limit, source.fuel)
-    if read is None:
-        if not explicit and not _worth_mending(source, start):
-            source.fuel.spend(64)
-            return None
-        read = mend(source.text, start, source.limit)
-        source.fuel.spend(read.end - start + 64)
-        if read.problem is not None:
-            return _failed(source, start, read, label, explicit)
-    return _calls(source, start, read, label, explicit)
+    if read.problem is None and read.closed:
+        return _calls(source, at, read, "bare_json")
+    source.fuel.spend(read.end - at + 64)
+    return None
 
 
 def _worth_mending(source: Source, start: int) -> bool:
@@ -91,41 +85,33 @@ def _worth_mending(source: Source, start: int) -> bool:
     return key is not None and source.tools.declared(key[1])
 
 
-def _calls(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading:
+def _calls(source: Source, start: int, read: JsonRead, label: str) -> Reading:
     """Take the calls of a value; data is stepped over as text."""
-    end = read.end
-    found = drafts_in(read.value, source.tools, (start, end), label, explicit=explicit, repairs=read.repairs)
-    if not found:
-        if explicit and read.value == []:
-            return refusal(source, start, end, "empty", label)
-        return Reading(end, text=source.text[start:end])
-    codes: tuple[str, ...] = ()
-    if (surplus := SURPLUS.match(source.text, end, source.limit)) is not None:
-        end, codes = surplus.end(), ("extra_closers",)
-    stray = _STRAY.match(source.text, end, source.limit)
-    if stray is not None and label != "phi4mini":
-        end, label, codes = stray.end(), "hermes", (*codes, "missing_open_tag")
-    drafts = [_relabel(draft, label, codes, read.closed) for draft in found]
-    drafts[-1] = drafts[-1].at((drafts[-1].span[0], end))
-    return Reading(end, tuple(drafts), explicit=explicit or stray is not None)
+    drafts = drafts_in(read.value, source.tools, (start, read.end), label, explicit=False, repairs=read.repairs)
+    if not drafts:
+        return Reading(read.end, text=source.text[start : read.end])
+    end = source.past(SURPLUS, read.end)
+    stop = source.past(_STRAY, end)
+    if stop == read.end and read.closed:
+        return Reading(stop, tuple(drafts), explicit=False)
+    codes = ("extra_closers",) * (end > read.end) + ("missing_open_tag",) * (stop > end)
+    drafts = [
+        draft._replace(
+            syntax="hermes" if stop > end else draft.syntax, repairs=(*draft.repairs, *codes), closed=read.closed
+        )
+        for draft in drafts
+    ]
+    drafts[-1] = drafts[-1].at((drafts[-1].span[0], stop))
+    return Reading(stop, tuple(drafts), explicit=stop > end)
 
 
-def _relabel(draft: Draft, label: str, codes: tuple[str, ...], closed: bool) -> Draft:
-    syntax_name = label if label in ("hermes", "phi4mini") else draft.syntax
-    return draft._replace(syntax=syntax_name, repairs=(*draft.repairs, *codes), closed=closed)
-
-
-def _failed(source: Source, start: int, read: JsonRead, label: str, explicit: bool) -> Reading | None:
+def _failed(source: Source, start: int, read: JsonRead, label: str) -> Reading | None:
     """Report what began as a call of a declared tool and is cut or broken; anything else is text."""
-    ahead = _CALL_AHEAD.match(source.text, start, source.limit)
-    known = ahead is not None and source.tools.declared(ahead[1])
-    if not (known or explicit):
+    ahead = source.match(_CALL_AHEAD, start)
+    if ahead is None or not source.tools.declared(ahead[1]):
         return None
-    problem = read.problem or "bad_json"
-    if is_cut_echo(source.text[start : start + 400]):
-        problem = "schema_echo"
+    problem = "schema_echo" if is_cut_echo(source.text[start : start + 400]) else read.problem or "bad_json"
     end = source.limit if read.problem == "truncated" else max(read.end, start + 1)
-    name = ahead[1] if ahead is not None else None
     span = (start, read.end)
-    kept = drafts_in(list(read.members), source.tools, span, label, explicit=explicit, repairs=read.repairs)
-    return refusal(source, start, end, problem, label, name, kept)._replace(explicit=explicit)
+    kept = drafts_in(list(read.members), source.tools, span, label, explicit=False, repairs=read.repairs)
+    return refusal(source, start, end, problem, label, ahead[1], kept)._replace(explicit=False)

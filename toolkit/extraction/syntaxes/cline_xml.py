@@ -22,10 +22,9 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         return None
     closer = re.compile(rf"\s*</\s*{re.escape(name)}\s*>")
     if not tool.properties:
-        closing = closer.match(source.text, found.end(), source.limit)
-        if closing is None:
-            return None
-        return Reading(closing.end(), (Draft(name, NOTHING, (found.start(), closing.end()), "cline_xml"),))
+        end = source.past(closer, found.end())
+        drafts = (Draft(name, NOTHING, (found.start(), end), "cline_xml"),)
+        return Reading(end, drafts) if end > found.end() else None
     keys = "|".join(re.escape(key) for key in tool.properties)
     tags = Tags(
         re.compile(rf"<[ \t]*(?P<key>{keys})[ \t]*>"),
@@ -35,11 +34,10 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     members = read_members(source, found.end(), tags, tool)
     if members.cut:
         return refusal(source, found.start(), source.limit, "truncated", "cline_xml", name)
-    closing = closer.match(source.text, members.end, source.limit)
-    if not members.values and (closing is None or tool.required):
+    end = source.past(closer, members.end)
+    closed = end > members.end
+    if not members.values and (not closed or tool.required):
         return None
-    end = closing.end() if closing else members.end
-    codes = tuple(members.repairs) if closing else (*members.repairs, "missing_close_tag")
-    closed = closing is not None
+    codes = tuple(members.repairs) if closed else (*members.repairs, "missing_close_tag")
     draft = Draft(name, members.values, (found.start(), end), "cline_xml", codes, untyped=True, closed=closed)
     return Reading(end, (draft,))

@@ -21,7 +21,7 @@ _HEAD = re.compile(r"\s*>>>(.*)\n")
 @syntax("functionary_v32", '>>>f\n{"a": 1}', rf"\n>>>{_NAME}", starts=">>>")
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `>>>NAME` and the arguments on the next line; `>>>all` is text: Functionary 2 and 3.2."""
-    head = _HEAD.match(source.text, found.start(), source.limit)
+    head = source.match(_HEAD, found.start())
     if head is None:
         return None
     name = head[1].strip()

@@ -28,7 +28,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     """Read `call:NAME{key:<escape>text<escape>}` between markers: FunctionGemma, Gemma 4."""
     start, end, label = found.start(), found.end(), syntax.name
     drafts: list[Draft] = []
-    while (head := _HEAD.match(source.text, end, source.limit)) is not None:
+    while (head := source.match(_HEAD, end)) is not None:
         read = mend(source.text, head.end(), source.limit, bare_values=True)
         if read.problem is not None:
             cut_from, stop = end if drafts else start, max(read.end, head.end())
@@ -36,13 +36,11 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         codes = tuple(code for code in read.repairs if code not in _OWN)
         drafts.append(Draft(head[1], read.value, (head.start(1), read.end), label, codes, closed=read.closed))
         end = read.end
-    closing = _CLOSER.match(source.text, end, source.limit)
+    stop = source.past(_CLOSER, end)
     if not drafts:
-        if closing is not None:
-            return refusal(source, start, closing.end(), "empty", label)
-        cut = _CUT.match(source.text, end, source.limit) is not None
+        if stop > end:
+            return refusal(source, start, stop, "empty", label)
+        cut = source.match(_CUT, end) is not None
         return refusal(source, start, source.limit, "truncated", label) if cut else None
-    if closing is None:
-        drafts[-1] = drafts[-1]._replace(closed=False)
-    stop = closing.end() if closing else end
+    drafts[-1] = drafts[-1]._replace(closed=stop > end and drafts[-1].closed)
     return Reading(stop, spread(drafts, start, stop))

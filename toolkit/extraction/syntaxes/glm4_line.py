@@ -15,7 +15,7 @@ _NAME = re.compile(r"\s*[`*]{0,2}([^\W\d][\w.\-]*)")
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a line with a tool's name, and an object with its parameters below: GLM-4-9B, ChatGLM3."""
-    head = _NAME.match(source.text, found.start(), source.limit)
+    head = source.match(_NAME, found.start())
     tool = source.tools.resolve(head[1]).tool if head else None
     if head is None or tool is None:
         return None
@@ -25,6 +25,5 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         return None
     if tool.properties and not reading.drafts[0].arguments.keys() <= tool.properties.keys():
         return None
-    closing = FENCE_END.match(source.text, reading.end, source.limit) if "```" in found[0] else None
-    end = closing.end() if closing else reading.end
+    end = source.past(FENCE_END, reading.end) if "```" in found[0] else reading.end
     return Reading(end, spread(reading.drafts, head.start(1), end), explicit=False)

@@ -28,7 +28,7 @@ _BUILT_IN = re.compile(r"(?:python|browser|container)(?:\.|$)")
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `<|channel|>commentary to=functions.NAME<|message|>{…}<|call|>`: gpt-oss."""
-    header = _HEADER.match(source.text, found.start(), source.limit)
+    header = source.match(_HEADER, found.start())
     if header is None:
         return None
     before = _RECIPIENT_BEFORE.search(source.text, max(0, found.start() - 160), found.start())
@@ -53,14 +53,13 @@ def _call(source: Source, start: int, pos: int, recipient: str) -> Reading:
         return refusal(source, start, end, "undeclared", "harmony", recipient)
     name = recipient if recipient in source.tools.tools else clean(recipient)
     at = source.skip(pos)
-    if (empty := _END.match(source.text, at, source.limit)) is not None:
-        return Reading(empty.end(), (Draft(name, {}, (start, empty.end()), "harmony"),))
+    if (end := source.past(_END, at)) > at:
+        return Reading(end, (Draft(name, {}, (start, end), "harmony"),))
     reading = json_call(source, start, at, name, "harmony")
     if not reading.drafts:
         return reading
-    closing, draft = _END.match(source.text, reading.end, source.limit), reading.drafts[0]
-    end = closing.end() if closing else reading.end
-    closed = draft.closed and closing is not None
+    end, draft = source.past(_END, reading.end), reading.drafts[0]
+    closed = draft.closed and end > reading.end
     return Reading(end, (draft._replace(span=(start, end), closed=closed),))
 
 
@@ -68,8 +67,7 @@ def _plain(source: Source, pos: int, channel: str) -> Reading:
     """Read a message to the user, a thought, or an echo of a tool's answer."""
     stop = source.find(_STOP, pos)
     inner_end = stop.start() if stop else source.limit
-    closing = _END.match(source.text, inner_end, source.limit)
-    end = closing.end() if closing else inner_end
+    end = source.past(_END, inner_end)
     inner = source.text[pos:inner_end]
     if channel == "analysis":
         return Reading(end, thinking=inner)

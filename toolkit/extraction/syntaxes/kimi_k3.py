@@ -26,13 +26,13 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         return None
     arguments = {}
     end = found.end()
-    while (opened := _ARGUMENT.match(source.text, end, source.limit)) is not None:
+    while (opened := source.match(_ARGUMENT, end)) is not None:
         closing = source.find(_ARGUMENT_END, opened.end())
         if closing is None:
             return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
         arguments[html.unescape(opened[1])] = _value(source.text[opened.end() : closing.start()], opened[2])
         end = closing.end()
-    closed = _CALL_END.match(source.text, end, source.limit)
+    closed = source.match(_CALL_END, end)
     if closed is None:
         return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
     draft = Draft(html.unescape(name[1]), arguments, (found.start(), closed.end()), "kimi_k3")

@@ -65,7 +65,7 @@ def _in_script(text: str, start: int) -> bool:
 
 def python_reading(source: Source, start: int, label: str) -> Reading | None:
     """Read the calls that begin at `start`; None unless the first names a declared tool."""
-    first = _FIRST.match(source.text, start, source.limit)
+    first = source.match(_FIRST, start)
     name = first[1].replace("\\", "") if first else ""
     if first is None or source.fuel.left <= 0 or not source.tools.may_be(name):
         return None

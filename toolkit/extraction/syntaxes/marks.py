@@ -52,12 +52,12 @@ _TURN = (  # behind "<"
     r"\|(?:im_start|start_header_id)\|>\s*(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
     r"|start_of_turn>user|｜User｜>"
 )
-_DRESS = r"\n[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"
-_COLON = r"(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:"
+DRESS = r"[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"  # what models put before a label
+COLON = r"(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:"
 _BLANK_LINE = re.compile(r"\n\s*\n")
-_LABEL = re.compile(rf"{_DRESS}(?:Action|Observation|Thought|Final Answer){_COLON}|<tool_call>|\[TOOL_CALLS\]|\n\s*\n")
+_LABEL = re.compile(rf"\n{DRESS}(?:Action|Observation|Thought|Final Answer){COLON}|<tool_call>|\[TOOL_CALLS\]|\n\s*\n")
 _MARKED = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:")
-_AFTER_THOUGHT = re.compile(rf"{_DRESS}(?:Action|Final Answer){_COLON}")
+_AFTER_THOUGHT = re.compile(rf"\n{DRESS}(?:Action|Final Answer){COLON}")
 
 
 def mark(kind: Kind, example: str, opener: str, **more: Any) -> Callable[[Read], Read]:
@@ -115,7 +115,7 @@ def _closer(bracket: str, name: str) -> re.Pattern[str]:
     return re.compile(rf"\[/{name}\]" if bracket == "[" else f"</{name}>")
 
 
-_RESULT = rf"\n[ \t]*[*_]{{0,2}}(?:Observation|Tool (?:result|output|response)|Function result){_COLON}"
+_RESULT = rf"\n[ \t]*[*_]{{0,2}}(?:Observation|Tool (?:result|output|response)|Function result){COLON}"
 
 
 @mark("echo", "Observation: 1\n\n", _RESULT, starts="Observation Tool Function")
@@ -126,7 +126,7 @@ def read_observation(source: Source, found: re.Match[str], syntax: Syntax) -> Re
     return Reading(end, text=source.text[found.start() : end])
 
 
-@mark("thought", "Thought: hm\nFinal Answer:", rf"{_DRESS}Thought{_COLON}[*_]{{0,2}}", starts="Thought")
+@mark("thought", "Thought: hm\nFinal Answer:", rf"\n{DRESS}Thought{COLON}[*_]{{0,2}}", starts="Thought")
 def read_react_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a ReAct thought, if an action or an answer follows it."""
     label, marked = source.find(_AFTER_THOUGHT, found.end()), source.find(_MARKED, found.end())
@@ -136,7 +136,7 @@ def read_react_thought(source: Source, found: re.Match[str], syntax: Syntax) -> 
 
 
 @mark(
-    "end", "Final Answer: 1", rf"{_DRESS}(?:Final Answer|FINAL ANSWER)[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
+    "end", "Final Answer: 1", rf"\n{DRESS}(?:Final Answer|FINAL ANSWER)[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
     starts="Final FINAL",
 )  # fmt: skip
 def read_final(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:

@@ -48,7 +48,7 @@ _LABELS = "action_json gemma3_tool_code yamlish json_list llama_pythonic bfcl_pr
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read calls in a fence of their own, as JSON, Python or YAML."""
     start = found.start()
-    head = _HEAD.match(source.text, start, source.limit)
+    head = source.match(_HEAD, start)
     if head is None:
         return None
     language, at = head["language"].lower(), head.end()
@@ -67,9 +67,9 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
 
 def _content(source: Source, start: int, at: int, language: str, syntax: Syntax) -> Reading | None:
     """Read the content as calls; None if it is none."""
-    if _JSON.match(source.text, at, source.limit):
+    if source.match(_JSON, at):
         return _json(source, start, at, syntax)
-    python = _PYTHON.match(source.text, at, source.limit)
+    python = source.match(_PYTHON, at)
     if python is not None and (language in _PYTHON_LANGUAGES or "[" in python["call"]):
         return _python(source, start, python, language)
     if language in ("", "yaml", "yml", "text"):
@@ -137,5 +137,4 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
 
 def _fence_end(source: Source, pos: int) -> int:
     """Return the position behind the closing fence, or `pos` if there is none near."""
-    closing = _CLOSING.match(source.text, pos, source.limit)
-    return closing.end() if closing else pos
+    return source.past(_CLOSING, pos)

@@ -29,17 +29,16 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         end = closed.end()
     if not drafts:
         return _cut(source, drafts, start, end, None) if source.skip(end) >= limit else None
-    closing = _END.match(text, end, limit)
-    if closing is None:
+    stop = source.past(_END, end)
+    if stop == end:
         drafts[-1] = drafts[-1].mended("missing_close_tag")._replace(closed=False)
-    end = closing.end() if closing else end
-    return Reading(end, spread(drafts, start, end))
+    return Reading(stop, spread(drafts, start, stop))
 
 
 def _arguments(source: Source, pos: int) -> tuple[dict[str, str], int]:
     """Return the parameters from `pos` on and where they end, or -1 where one is cut."""
     arguments: dict[str, str] = {}
-    while (opened := _PARAMETER.match(source.text, pos, source.limit)) is not None:
+    while (opened := source.match(_PARAMETER, pos)) is not None:
         closing = source.find(_PARAMETER_END, opened.end())
         while closing is not None and closing[1] != opened[1]:
             closing = source.find(_PARAMETER_END, closing.end())

@@ -14,14 +14,13 @@ _RESULT = re.compile(r"\s*✿(?:RESULT|RETURN)✿:?[^✿]*")
 @syntax("qwen_agent", '✿FUNCTION✿: f\n✿ARGS✿: {"a": 1}', r"✿FUNCTION✿")
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `✿FUNCTION✿: NAME` and `✿ARGS✿: {…}`, and drop an invented result: Qwen 1.5 and 2 under Qwen-Agent."""
-    start, head = found.start(), _HEAD.match(source.text, found.end(), source.limit)
+    start, head = found.start(), source.match(_HEAD, found.end())
     if head is None:
         return None
     stop = head.end()
     if source.text.startswith(("{", "&quot;"), stop):
         reading = json_call(source, start, stop, head[1], "qwen_agent")
-        result = _RESULT.match(source.text, reading.end, source.limit) if reading.drafts else None
-        return reading._replace(end=result.end()) if result else reading
+        return reading._replace(end=source.past(_RESULT, reading.end)) if reading.drafts else reading
     if "ARGS" in head[0] and stop >= source.limit:
         return refusal(source, start, stop, "truncated", "qwen_agent", head[1])
     closed = _HALF_MARK.fullmatch(source.text, stop, source.limit) is None

@@ -10,17 +10,13 @@ from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, r
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
 from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.syntaxes.marks import COLON, DRESS
 
-_DRESS = r"[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"
 _NAME = re.compile(
     r"[ \t]*[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\s*\))?[`*\"'\]]{0,3}[ \t.]*"
 )
-_INPUT = re.compile(
-    rf"\s*{_DRESS}(?:Action[ _]?)?Input(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}[ \t]*", re.IGNORECASE
-)
-_LABEL = re.compile(
-    rf"\n{_DRESS}(?:Observation|Thought|Action|Final Answer|Answer)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:|<\||</s>|\n[ \t]*\n"
-)
+_INPUT = re.compile(rf"\s*{DRESS}(?:Action[ _]?)?Input{COLON}[*_]{{0,2}}[ \t]*", re.IGNORECASE)
+_LABEL = re.compile(rf"\n{DRESS}(?:Observation|Thought|Action|Final Answer|Answer){COLON}|<\||</s>|\n[ \t]*\n")
 _JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*\{|&quot;")
 _LISTED = re.compile(r"\[\s*\w+\(")
 _EMPTY_CALL = re.compile(r"[`*]{0,3}[\w.\-]+\(\s*\)[`*]{0,3}\s*\n")  # the input is on the next line
@@ -29,7 +25,7 @@ _AFTER = re.compile(r"\s*<end_code>|[}\]]+")
 
 @syntax(
     "react", 'Action: f\nAction Input: {"a": 1}',
-    rf"\n{_DRESS}(?:Action|ACTION)(?:[ \t]*\d+)?[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
+    rf"\n{DRESS}(?:Action|ACTION){COLON}[*_]{{0,2}}",
     labels="action_json smolagents_action command_r", starts="Action ACTION",
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
@@ -64,8 +60,7 @@ def _blob(source: Source, start: int, at: int, syntax: Syntax) -> Reading | None
         return None
     if body.problem is not None or not body.drafts:
         return refusal(source, start, body.end, body.problem or "empty", "react") if body.problem != "no_name" else None
-    after = _AFTER.match(source.text, body.end, source.limit)
-    end = after.end() if after else body.end
+    end = source.past(_AFTER, body.end)
     label = _blob_label(source.text[at:end])
     return Reading(end, spread([draft._replace(syntax=label) for draft in body.drafts], start, end))
 
@@ -78,15 +73,15 @@ def _blob_label(text: str) -> str:
 
 def _named(source: Source, start: int, pos: int) -> Reading | None:
     """Read a name, and the input on the same or the next line."""
-    name = _NAME.match(source.text, source.skip(pos), source.limit)
+    name = source.match(_NAME, source.skip(pos))
     if name is None:
         return None
-    given = _INPUT.match(source.text, name.end(), source.limit)
+    given = source.match(_INPUT, name.end())
     if given is None:
         return _without_input(source, start, name)
     at = given.end()
     value = source.skip(at)
-    fence = FENCE.match(source.text, value, source.limit)
+    fence = source.match(FENCE, value)
     value = source.skip(fence.end()) if fence else value
     if source.text.startswith(("{", "[", '"{', "&quot;", "'{"), value):
         return _with_json(source, start, value, name[1], fence is not None)
@@ -105,8 +100,7 @@ def _with_json(source: Source, start: int, at: int, name: str, fenced: bool) -> 
     reading = json_call(source, start, at, name, "react")
     if not reading.drafts:
         return reading
-    closing = FENCE_END.match(source.text, reading.end, source.limit) if fenced else None
-    end = closing.end() if closing else reading.end
+    end = source.past(FENCE_END, reading.end) if fenced else reading.end
     return Reading(end, (reading.drafts[0]._replace(span=(start, end), text_argument=True),))
 
 

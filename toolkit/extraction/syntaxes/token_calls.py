@@ -22,6 +22,7 @@ _ALL_END = re.compile(rf"\s*<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_
 _INVOKE = re.compile(r"<steptml:invoke\s+name\s*=\s*[\"']?([^\"'>]+)[\"']?>")
 _TOKEN = re.compile(rf"<{_BAR}[^<>]+{_BAR}>|</?\w+>|</s>")
 _HALF = re.compile(r"(?:<[^<>]{0,40}|`{1,3})$")
+_OWN_ID = re.compile(r"functions\.([^\s:]+):\d+")  # as Kimi is trained to write it
 _ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
 
 
@@ -30,7 +31,7 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
     start = found.start()
     end = pos = start if _BEGIN.match(found[0]) else found.end()
     drafts: list[Draft] = []
-    while (begin := _BEGIN.match(source.text, end, source.limit)) is not None:
+    while (begin := source.match(_BEGIN, end)) is not None:
         body = Body(begin.end())
         _one(source, begin.end(), syntax.name, body)
         if body.problem is not None or not body.drafts:
@@ -38,10 +39,8 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
             problem = body.problem or "bad_json"
             return refusal(source, cut_from, max(body.end, end + 1), problem, syntax.name, kept=kept)
         drafts += body.drafts
-        closing = _END.match(source.text, body.end, source.limit)
-        end = closing.end() if closing else body.end
-    closing = _ALL_END.match(source.text, end, source.limit)
-    end = closing.end() if closing else end
+        end = source.past(_END, body.end)
+    end = source.past(_ALL_END, end)
     if drafts:
         return Reading(end, spread(drafts, start, end))
     cut = source.skip(end) >= source.limit
@@ -50,43 +49,43 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
 
 def _one(source: Source, pos: int, label: str, body: Body) -> None:
     """Read the name and the arguments of one call."""
-    head = _HEAD.match(source.text, pos, source.limit)
+    head = source.match(_HEAD, pos)
     if head is None:
         return
     at = head.end()
-    if (invoke := _INVOKE.match(source.text, source.skip(at), source.limit)) is not None:
+    if (invoke := source.match(_INVOKE, source.skip(at))) is not None:
         read_invocation(source, invoke.end(), invoke[1], ("step3", "step3"), body, pos)
         return
-    separator = _SEPARATOR.match(source.text, at, source.limit)
+    separator = source.match(_SEPARATOR, at)
     if separator is not None and not head["separator"]:
         at = separator.end()
         label = "deepseek_v31" if "sep" in separator[0] else "kimi_k2"
-    _arguments(source, pos, at, (head["name"] or "").strip(), label, body)
+    name = (head["name"] or "").strip()
+    own = _OWN_ID.fullmatch(name)
+    _arguments(source, pos, at, own[1] if own else name, label, body)
 
 
 def _arguments(source: Source, start: int, pos: int, name: str, label: str, body: Body) -> None:
     """Read arguments, fenced or not."""
-    at = source.skip(pos)
-    if (language := _LANGUAGE.match(source.text, at, source.limit)) is not None:
-        at = source.skip(language.end())
-    fence = FENCE.match(source.text, at, source.limit)
+    at = source.skip(source.past(_LANGUAGE, source.skip(pos)))
+    fence = source.match(FENCE, at)
     at = source.skip(fence.end()) if fence else at
-    if at >= source.limit or _HALF.match(source.text, at, source.limit):
+    if at >= source.limit or source.match(_HALF, at):
         body.problem, body.end = "truncated", source.limit
         return
     read = read_arguments(source, at)
     body.end, body.problem = read.end, read.problem
     if read.problem is not None:
-        if _TOKEN.match(source.text, at, source.limit):  # no arguments at all
+        if source.match(_TOKEN, at):  # no arguments at all
             body.end, body.problem = at, None
-            closed = _END.match(source.text, at, source.limit) is not None
+            closed = source.match(_END, at) is not None
             body.drafts.append(Draft(_tool_name(source, name, {}), {}, (start, at), label, closed=closed))
         return
-    if fence is not None and not read.closed and _FENCED_END.match(source.text, body.end, source.limit):
+    if fence is not None and not read.closed and source.match(_FENCED_END, body.end):
         body.problem = "bad_json"  # fence and end token stand, so nothing was cut: the arguments are wrong
         return
-    if fence is not None and (closing := FENCE_END.match(source.text, body.end, source.limit)) is not None:
-        body.end = closing.end()
+    if fence is not None:
+        body.end = source.past(FENCE_END, body.end)
     found = _tool_name(source, name, read.value)
     codes = read.repairs if found == name else (*read.repairs, "name_from_id")
     body.drafts.append(Draft(found, read.value, (start, body.end), label, codes, closed=read.closed))

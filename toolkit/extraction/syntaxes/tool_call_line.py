@@ -46,8 +46,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     read = read_arguments(source, opened.end())
     if read.problem is not None:
         return _problem("placeholder" if is_example_name(name[1]) else read.problem, start, source)
-    ticks = _TICKS.match(text, read.end, source.limit)
-    end = ticks.end() if ticks else read.end
+    end = source.past(_TICKS, read.end)
     doubtful = "example" if shown(text, start) else None  # "Your log shows:", and such a line below
     draft = Draft(
         name[1], read.value, (start, end), "tool_call_line", read.repairs, closed=read.closed, doubtful=doubtful
@@ -57,7 +56,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
 
 def _bare(source: Source, start: int, name: re.Match[str]) -> Reading | None:
     """Read a name without arguments; it must stand on the marker's line and end it."""
-    if "\n" in name[0] or _LINE_END.match(source.text, name.end(), source.limit) is None:
+    if "\n" in name[0] or source.match(_LINE_END, name.end()) is None:
         return None
     if not source.tools.may_be(name[1]):
         return None

@@ -49,6 +49,13 @@ _PYTHON = {"json": "olmo3", "python": "olmo3", "compact": "olmo3", "name": "olmo
 # Where two openers fit, the earlier row is tried first.
 ROWS = [
     Row(
+        "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
+        f"<tool_call>\n{_JSON}\n</tool_call>",
+        r"<\s*(?i:tool_call)\s*>(?:\s*<\s*(?i:tool_call)\s*>)*",
+        r"<?\s*/\s*(?i:tool_call)\s*>(?:\s*</tool_call>)*|<\|/?tool_call\|>",
+        "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31", {"invoke": "anthropic_xml", "name": "glm45"},
+    ),
+    Row(
         "minimax_m2", '`<minimax:tool_call>` with `<invoke name="NAME">`: MiniMax M2',
         f"<minimax:tool_call>{_INVOKE}</minimax:tool_call>",
         r"<minimax:(?:function_calls\s*>|tool_call>(?=\s*<invoke))", _CALLS_END,
@@ -61,7 +68,7 @@ ROWS = [
     Row(
         "anthropic_xml", '`<function_calls>` with `<invoke name="NAME"><parameter name="KEY">…`: Claude; Olmo 3',
         f"<function_calls>{_INVOKE}</function_calls>",
-        r"<(?:\w+:)?(?:function_calls\s*>|tool_call>(?=\s*<invoke))", _CALLS_END,
+        r"<(?:(?:\w+:)?function_calls\s*>|\w+:tool_call>(?=\s*<invoke))", _CALLS_END,
         "minimax_m2 olmo3 minicpm_xml", _PYTHON,
     ),
     Row(
@@ -90,13 +97,6 @@ ROWS = [
         _DSML, rf"<{_BAR}DSML{_BAR} ?invoke\s", _DSML_END, tagged=True,
     ),
     Row(
-        "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
-        f"<tool_call>\n{_JSON}\n</tool_call>",
-        r"<\s*(?i:tool_call)\s*>(?:\s*<\s*(?i:tool_call)\s*>)*",
-        r"<?\s*/\s*(?i:tool_call)\s*>(?:\s*</tool_call>)*|<\|/?tool_call\|>",
-        "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31", {"invoke": "anthropic_xml", "name": "glm45"},
-    ),
-    Row(
         "tool_tag", "a call in `<tool>`, `<function_call>`, `<tool_use>` and the like: Granite 20B, Gemma, small tunes",
         '<tool>{"name": "f", "parameters": {"a": 1}}</tool>', f"<{_TAG}", f"</{_TAG}",
         "granite20b bfcl_xml minicpm_xml qwen3_coder anthropic_xml", {"invoke": "anthropic_xml"},
@@ -120,6 +120,7 @@ ROWS = [
     Row(
         "apertus", "`<|tools_prefix|>[{NAME: {…}}, …]<|tools_suffix|>`: Apertus",
         '<|tools_prefix|>[{"f": {"a": 1}}]<|tools_suffix|>', r"<\|tools_prefix\|>", r"<\|tools_suffix\|>",
+        forms={"key": "apertus"},
     ),
     Row(
         "command_r7b", '`<|START_ACTION|>[{"tool_name": …, "parameters": {…}}]<|END_ACTION|>`: Command R7B, Command A',

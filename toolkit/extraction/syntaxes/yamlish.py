@@ -44,8 +44,7 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
     drafts: list[Draft] = []
     end = at
     while True:
-        pos = _BETWEEN.match(source.text, end, source.limit)
-        draft = _one(source, pos.end() if pos else end)
+        draft = _one(source, source.past(_BETWEEN, end))
         if draft is None:
             break
         if isinstance(draft, Rejected):
@@ -55,11 +54,10 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
     if not drafts:
         return None
     if fenced:
-        closing = FENCE_END.match(source.text, end, source.limit)
-        if closing is None and source.skip(end) < source.limit:
+        stop = source.past(FENCE_END, end)
+        if stop == end and source.skip(end) < source.limit:
             return None
-        if closing is not None:
-            end, drafts[-1] = closing.end(), drafts[-1]._replace(closed=True)
+        end, drafts[-1] = stop, drafts[-1]._replace(closed=stop > end or drafts[-1].closed)
     return Reading(end, spread(drafts, start, end), explicit=False)
 
 

@@ -88,11 +88,6 @@ def serve(port: int = 0, shop: Marketplace | None = None, key: str = API_KEY) ->
             own.close()
 
 
-def specification(url: str) -> Json:
-    """Return the OpenAPI document of a marketplace at `url`."""
-    return {**document(), "servers": [{"url": url}]}
-
-
 def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tuple[HTTPStatus, Any]:
     """Return status and JSON value for one request.
 
@@ -108,7 +103,7 @@ def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tupl
     """
     place, _, query = target.partition("?")
     if (method, place) == ("GET", "/openapi.json"):
-        return HTTPStatus.OK, specification(api.url)
+        return HTTPStatus.OK, {**document(), "servers": [{"url": api.url}]}
     operation, path = find_operation(method, place)
     if operation.get("security") and not hmac.compare_digest(headers.get("X-API-Key", "").encode(), api.key.encode()):
         raise RequestError(HTTPStatus.UNAUTHORIZED, "Send the API key in the header X-API-Key.", "X-API-Key")

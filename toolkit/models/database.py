@@ -1,0 +1,103 @@
+"""Open the SQLite file of a store: claim a new one, refuse a file of something else, wait for other processes.
+
+WAL mode and one commit a reply: `kill -9` loses at most the request in flight.
+
+Not here: what is kept in it (`store`).
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import StoreError
+
+_APPLICATION = 0x746B7231  # marks the file as a store of replies
+_SECONDS_TO_WAIT = 60
+_TABLE = (
+    """
+CREATE TABLE replies (
+  key TEXT PRIMARY KEY, model TEXT NOT NULL, request_digest TEXT NOT NULL, repeat INTEGER NOT NULL,
+  fingerprint TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL, created REAL NOT NULL
+) WITHOUT ROWID
+""",
+    "CREATE INDEX by_request ON replies (request_digest, model, repeat)",
+)
+
+
+def open_database(path: str) -> sqlite3.Connection:
+    """Return the connection to a store's file, made with its folders if missing.
+
+    Raises:
+        StoreError: it is a database of something else.
+    """
+    if path != ":memory:":
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, check_same_thread=False)
+    try:
+        _claim(connection, path)
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: safe against kill -9, one cheap write a commit
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _claim(connection: sqlite3.Connection, path: str) -> None:
+    """Make the table in a new file; refuse a file of something else, untouched."""
+    # each look is one transaction, else another process may make the table between its two halves;
+    # the first takes no lock, for nearly every file is a store already
+    for begin in ("BEGIN", "BEGIN IMMEDIATE"):
+        connection.execute(begin)
+        with connection:  # commits, or rolls back
+            owner, tables = (connection.execute(query).fetchone()[0] for query in (
+                "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"))  # fmt: skip
+            if owner == _APPLICATION:
+                return
+            if owner or tables:
+                raise StoreError(f"{path!r} is a database of something else. Name another file for the replies.")
+            if begin == "BEGIN IMMEDIATE":
+                for statement in (*_TABLE, f"PRAGMA application_id = {_APPLICATION}"):
+                    connection.execute(statement)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite does not wait by itself when two processes switch at once."""
+    end = time.monotonic() + _SECONDS_TO_WAIT
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - only to step out of each other's way
+
+
+class explained:  # noqa: N801 - reads as a phrase: with _explained(path)
+    """Turn what SQLite and the disk say into one sentence with the way out."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+            raise StoreError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
+        if isinstance(error, sqlite3.OperationalError | OSError):
+            raise StoreError(
+                f"The store {self.path!r} cannot be opened or written: {error}. "
+                "Check that its folder is writable and has room."
+            ) from None
+        if isinstance(error, sqlite3.DatabaseError):
+            raise StoreError(
+                f"The store {self.path!r} is damaged or no store ({error}). Move it aside and run again; "
+                "what a .jsonl recording holds can be read back with import_jsonl."
+            ) from None
