@@ -1,4 +1,4 @@
-"""Turn what came of one request or run into one row of a result: head, verdict, facts.
+"""Turn what came of one request or run into one row of a result: head, facts.
 
 Not here: tables of rows (`toolkit.evaluation.results`).
 """
@@ -11,7 +11,6 @@ from typing import Any
 
 from toolkit.asking import Asked
 from toolkit.evaluation.cases import Case
-from toolkit.evaluation.scoring import Verdict
 from toolkit.evaluation.trajectories import answer_of, calls_made, replies_in
 from toolkit.messages import ToolCall
 from toolkit.models.base import Reply
@@ -50,11 +49,6 @@ def _expected(case: Case) -> str:
     if case.scenario is not None:
         return _as_text(case.expect)
     return _as_text([dict(call) for call in case.calls]) if case.calls else "no call"
-
-
-def verdict_columns(verdict: Verdict) -> Row:
-    """Return the outcome; of a run, also which of its parts were right."""
-    return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts}
 
 
 def facts_of_reply(asked: Asked) -> Row:

@@ -212,7 +212,7 @@ def _outcome(recipe: Recipe, case: Case, model: ChatModel, setting: _Setting) ->
         raise
     except FAULTS as error:
         verdict, facts = Verdict("server_fault", f"{type(error).__name__}: {error}"), rows.NO_FACTS
-    return {**rows.verdict_columns(verdict), **facts}
+    return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts, **facts}
 
 
 def _request(recipe: Recipe, case: Case, model: ChatModel) -> tuple[Verdict, rows.Row]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from toolkit.extraction.drafts import Syntax
@@ -31,26 +31,35 @@ class Triggers:
         searches: the first characters of a pattern, and it; the name of a match's group is the key of its syntax.
         at_start: what may begin a line, without the line break.
         syntaxes: key -> syntax; None stands for the one that is searched for by the names of the tools.
-        later: key -> the syntaxes with the same first character that are tried after it, each with its pattern and
-            its pattern for the start of a line.
-        by_name: whether there is one.
+        later: key -> the syntaxes with the same first character that are tried after it.
         labels: what calls may be labelled; None for anything.
+        compiled: (key, whether at the start of a line) -> pattern of the later ones, once it was needed.
     """
 
     searches: tuple[tuple[str, re.Pattern[str]], ...]
     at_start: re.Pattern[str]
     syntaxes: dict[str | None, Syntax]
-    later: dict[str, list[tuple[Syntax, re.Pattern[str], re.Pattern[str]]]]
-    by_name: bool
+    later: dict[str, list[Keyed]]
     labels: frozenset[str] | None
+    compiled: dict[tuple[str, bool], re.Pattern[str]] = field(default_factory=dict)
 
     def others(self, found: re.Match[str]) -> Iterator[tuple[Syntax, re.Match[str]]]:
         """Yield the syntaxes that open at the same place and are tried after the one that was found."""
-        at_start = found.re is self.at_start
-        for syntax, full, rest in self.later.get(found.lastgroup or "", ()):
-            other = (rest if at_start else full).match(found.string, found.start(), found.endpos)
-            if other is not None:
-                yield syntax, other
+        key, at_start = found.lastgroup, found.re is self.at_start
+        while key is not None and self.later[key]:
+            other = self._after(key, at_start).match(found.string, found.start(), found.endpos)
+            if other is None:
+                return
+            key = other.lastgroup
+            yield self.syntaxes[key], other
+
+    def _after(self, key: str, at_start: bool) -> re.Pattern[str]:
+        """Return the pattern of what is tried after a syntax."""
+        pattern = self.compiled.get((key, at_start))
+        if pattern is None:
+            first = "" if at_start else split_first(self.syntaxes[key].opener)[0]
+            pattern = self.compiled[key, at_start] = re.compile(first + _branches(self.later[key]))
+        return pattern
 
 
 @cache
@@ -58,23 +67,16 @@ def triggers(names: frozenset[str] | None) -> Triggers:
     """Return the patterns for these syntaxes; None for all."""
     chosen = [one for one in load() if names is None or one.kind != "call" or names & set(one.labels)]
     keys = [None if one.by_name else f"s{number}" for number, one in enumerate(chosen)]
-    by_first: dict[str, list[Keyed]] = {}
+    groups: dict[str, list[Keyed]] = {}
     for key, one in zip(keys, chosen, strict=True):
         if key is not None:
-            by_first.setdefault(split_first(one.opener)[0], []).append((key, one))
-    searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in by_first.items())
-    at_start = re.compile(_branches(by_first[r"\n"]) if r"\n" in by_first else r"(?!)")
-    later = {
-        key: [_alone(other) for _, other in group[place + 1 :]]
-        for group in map(_in_order, by_first.values())
-        for place, (key, _) in enumerate(group)
-    }
+            groups.setdefault(split_first(one.opener)[0], []).append((key, one))
+    groups = {first: _in_order(group) for first, group in groups.items()}
+    searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in groups.items())
+    at_start = re.compile(_branches(groups[r"\n"]) if r"\n" in groups else r"(?!)")
+    later = {key: group[place + 1 :] for group in groups.values() for place, (key, _) in enumerate(group)}
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
-    return Triggers(searches, at_start, dict(zip(keys, chosen, strict=True)), later, None in keys, labels)
-
-
-def _alone(one: Syntax) -> tuple[Syntax, re.Pattern[str], re.Pattern[str]]:
-    return one, re.compile(one.opener), re.compile(split_first(one.opener)[1])
+    return Triggers(searches, at_start, dict(zip(keys, chosen, strict=True)), later, labels)
 
 
 def _in_order(group: list[Keyed]) -> list[Keyed]:
@@ -85,7 +87,7 @@ def _in_order(group: list[Keyed]) -> list[Keyed]:
 def _branches(group: list[Keyed]) -> str:
     """Return the rests of openers with the same first character as one pattern; the guarded ones come behind a test."""
     guarded = [item for item in group if item[1].starts]
-    branches = [_branch(*item) for item in _in_order(group) if not item[1].starts]
+    branches = [_branch(*item) for item in group if not item[1].starts]
     if guarded:
         words = _words(sorted({word for _, one in guarded for word in one.starts}))
         rests = "|".join(_branch(*item) for item in guarded)

@@ -194,7 +194,7 @@ def _settled(reading: Reading, text: str) -> bool:
         return False
     if not reading.drafts:
         return after > 0
-    if any(_open_ended(draft) for draft in reading.drafts):
+    if any(_open_ended(draft, reading.explicit) for draft in reading.drafts):
         return after > _PATIENCE
     if any(draft.arguments is NOTHING for draft in reading.drafts) and text[end - 1] != ">":
         return after > _FAR
@@ -206,6 +206,6 @@ def _settled(reading: Reading, text: str) -> bool:
     return _HALF_CLOSER.match(text, end) is None
 
 
-def _open_ended(draft: Draft) -> bool:
-    """Tell whether a value may go on behind what was taken for its end, until a closer shows that it did."""
-    return "missing_closers" in draft.repairs or (draft.untyped and not draft.closed)
+def _open_ended(draft: Draft, explicit: bool) -> bool:
+    """Tell whether a value may go on behind what was taken for its end; indented lines have no closer to show it."""
+    return "missing_closers" in draft.repairs or (draft.untyped and not (draft.closed and explicit))

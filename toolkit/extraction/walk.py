@@ -71,6 +71,7 @@ class Walk:
         thinking: pieces of thought.
         thought_last: calls in a closed thought with nothing behind it.
         taken_back: how often all before was made a thought.
+        thought_through: how many of the rejected were made thoughts so.
         stopped: nothing further is read.
     """
 
@@ -78,7 +79,7 @@ class Walk:
         self.names, self.depth = names, depth
         self.triggers = triggers(names)
         self.searches = self.triggers.searches
-        if self.triggers.by_name and source.tools.endings is not None:
+        if None in self.triggers.syntaxes and source.tools.endings is not None:
             self.searches = (*self.searches, ("(", source.tools.endings))
         self.renew(source)
         self.pos = self.floor = start
@@ -87,7 +88,7 @@ class Walk:
         self.text: list[str] = []
         self.thinking: list[str] = []
         self.thought_last: list[Candidate] = []
-        self.taken_back = 0
+        self.taken_back = self.thought_through = 0
         self.stopped = False
 
     def renew(self, source: Source) -> None:
@@ -233,8 +234,9 @@ class Walk:
 
     def take_back(self) -> None:
         """Make a thought of all that stands before a closing tag whose opening tag was in the prompt."""
-        self.rejected += [in_thinking(one.call) for one in self.candidates]
-        self.rejected = [replace(one, reason="in_thinking") for one in self.rejected]
+        rest = [replace(one, reason="in_thinking") for one in self.rejected[self.thought_through :]]
+        self.rejected[self.thought_through :] = [*rest, *(in_thinking(one.call) for one in self.candidates)]
+        self.thought_through = len(self.rejected)
         before = "".join(self.text).strip()
         if before or self.candidates:
             self.thinking.append(before)

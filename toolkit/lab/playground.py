@@ -21,8 +21,6 @@ from toolkit.prompting.protocols import ARMS, list_protocols
 from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
 
-_WIDE = {"description_width": "92px"}
-
 
 class Playground(widgets.VBox):  # type: ignore[misc]
     """Edit a recipe and its templates, run one case, see prompt, reply, result and tokens.
@@ -63,28 +61,22 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _make_widgets(self) -> None:
         recipe, settings = self.session.recipe, self.session.recipe.settings
-        protocols = list(dict.fromkeys([*list_protocols(), recipe.protocol]))
-        full = {"width": "auto"}
+        wide = {"style": {"description_width": "92px"}, "layout": {"width": "auto"}}
         self.model = widgets.Combobox(
-            value=recipe.model, options=_model_names(recipe.model), description="Model", style=_WIDE, layout=full,
-            continuous_update=False,
-        )  # fmt: skip
+            value=recipe.model, options=_model_names(recipe.model), description="Model", continuous_update=False, **wide
+        )
         self.arm = widgets.ToggleButtons(options=list(ARMS), value=recipe.arm, style={"button_width": "108px"})
-        self.protocol = widgets.Dropdown(
-            options=protocols, value=recipe.protocol, description="Protocol", style=_WIDE, layout=full
-        )
+        protocols = list(dict.fromkeys([*list_protocols(), recipe.protocol]))
+        self.protocol = widgets.Dropdown(options=protocols, value=recipe.protocol, description="Protocol", **wide)
         labels = [(f"{case.id}: {case.question[:60]}", case.id) for case in self.session.cases]
-        self.case = widgets.Dropdown(options=labels, description="Case", style=_WIDE, layout=full)
-        self.num_predict = widgets.BoundedIntText(
-            settings.num_predict, 1, 4096, description="Max. tokens", style=_WIDE, layout=full
-        )
+        self.case = widgets.Dropdown(options=labels, description="Case", **wide)
+        self.num_predict = widgets.BoundedIntText(settings.num_predict, 1, 4096, description="Max. tokens", **wide)
         self.temperature = widgets.FloatSlider(
-            settings.temperature, min=0, max=2, step=0.1, description="Temperature", style=_WIDE,
-            layout=full, continuous_update=False,
-        )  # fmt: skip
-        self.template = widgets.Dropdown(description="Template", style=_WIDE, layout=full)
+            settings.temperature, min=0, max=2, step=0.1, description="Temperature", continuous_update=False, **wide
+        )
+        self.template = widgets.Dropdown(description="Template", **wide)
         self.editor = widgets.Textarea(layout={"width": "auto", "height": "300px"})
-        self.name = widgets.Text("my recipe", description="Name", style=_WIDE, layout=full)
+        self.name = widgets.Text("my recipe", description="Name", **wide)
         self.run_button = widgets.Button(description="Run", button_style="primary", icon="play")
         self.save_button = widgets.Button(description="Save", icon="save")
         self.status = widgets.HTML()

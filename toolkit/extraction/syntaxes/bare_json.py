@@ -3,6 +3,8 @@
 >>> from toolkit.extraction import extract
 >>> extract('{"name": "Orla", "age": 41}', tools=[{"name": "f"}]).status
 'abstained'
+
+Not here: objects in a wrapper (`wrappers`), in a fence (`md_json`) or behind a label (`react`, `tool_call_line`).
 """
 
 import re
@@ -26,15 +28,16 @@ _FIRST_KEY = re.compile(r"[{\[]\s*\{?\s*[\"'“]([^\"'”\n]{1,100})[\"'”]\s*:
 _STRAY = re.compile(
     r"\s*</?(?:tool_call|tool|function_call|functions?|TOOLCALL|tool_calls)>|\s*<\|(?:/tool_call|tool_call_end|action_end)\|>"
 )
+_MARKER = re.compile(r"functools\s*$")
 
 
 @syntax(
-    "phi4mini", 'functools[{"name": "f", "arguments": {"a": 1}}]',
-    r"\[(?=[\s\ufeff\u200b]*\{)(?:(?<=functools\[)|(?<=functools\s\[))", labels="json_list",
-)  # fmt: skip
+    "phi4mini", 'functools[{"name": "f", "arguments": {"a": 1}}]', r"\[(?=[\s\ufeff\u200b]*\{)", labels="json_list"
+)  # it begins at the bracket, since a search for a word would cost more than all others together
 def read_functools(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `functools[{"name": …, "arguments": {…}}, …]`: Phi-4-mini."""
-    return wrapped(source, source.text.rindex("functools", 0, found.start()), found.start(), syntax)
+    marker = _MARKER.search(source.text, max(0, found.start() - 16), found.start())
+    return wrapped(source, marker.start(), found.start(), syntax) if marker else None
 
 
 @syntax(

@@ -4,6 +4,8 @@ r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared.
 >>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 >>> extract("<f>\n<a>1</a>\n</f>", tools=[tool]).calls[0].arguments
 {'a': 1}
+
+Not here: tags that are the same for every tool (`wrappers`).
 """
 
 import re

@@ -3,6 +3,8 @@ r"""Read `>>>NAME` and the arguments on the next line; `>>>all` is text.
 >>> from toolkit.extraction import extract
 >>> extract('>>>all\nI look.\n>>>f\n{"a": 1}').text
 'I look.'
+
+Not here: Functionary 3.1 (`wrappers`).
 """
 
 import re

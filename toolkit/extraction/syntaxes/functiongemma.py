@@ -3,6 +3,8 @@
 >>> from toolkit.extraction import extract
 >>> extract('<|tool_call>call:f{a:<|"|>x, y<|"|>,b:[1,2]}<tool_call|>').calls[0].arguments
 {'a': 'x, y', 'b': [1, 2]}
+
+Not here: Gemma 3's fences (`md_json`).
 """
 
 import re

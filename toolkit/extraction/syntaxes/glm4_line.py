@@ -1,4 +1,7 @@
-"""Read a line with a tool's name and its arguments below."""
+"""Read a line with a tool's name and its arguments below.
+
+Not here: GLM 4.5's pairs behind a name (`toolkit.extraction.bodies`).
+"""
 
 import re
 

@@ -3,6 +3,8 @@
 >>> from toolkit.extraction import extract
 >>> extract('<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>').status
 'abstained'
+
+Not here: leaked tokens that belong to no message (`marks`).
 """
 
 import re

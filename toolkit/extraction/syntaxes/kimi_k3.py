@@ -1,4 +1,7 @@
-"""Read `<|open|>call tool="NAME"<|sep|>` with typed `argument` elements."""
+"""Read `<|open|>call tool="NAME"<|sep|>` with typed `argument` elements.
+
+Not here: Kimi K2 (`token_calls`).
+"""
 
 import html
 import re

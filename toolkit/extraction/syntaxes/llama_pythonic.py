@@ -5,6 +5,8 @@
 [{'a': 1}, {'a': 2}]
 >>> extract("You call `f(a, b)` with two arguments.", tools=[{"name": "f"}]).status
 'abstained'
+
+Not here: reading the calls (`toolkit.extraction.python_calls`), fences (`md_json`).
 """
 
 import re

@@ -3,6 +3,8 @@ r"""Read calls in a fence of their own, as JSON, Python, YAML or any marked synt
 >>> from toolkit.extraction import extract
 >>> extract('```python\nimport f\nf.f(a=1)\n```', tools=[{"name": "f"}]).status
 'abstained'
+
+Not here: marked calls in a fence, which the walk reads, and values (`toolkit.extraction.bodies`).
 """
 
 import re

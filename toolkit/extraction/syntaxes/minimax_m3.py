@@ -1,4 +1,7 @@
-"""Read `]<]minimax[>[<tool_call>`, where that token stands before each tag and parameters are tags."""
+"""Read `]<]minimax[>[<tool_call>`, where that token stands before each tag and parameters are tags.
+
+Not here: MiniMax M2 (`wrappers`).
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Read `NAME[ARGS]{…}` where the marker before it was lost."""
+"""Read `NAME[ARGS]{…}` where the marker before it was lost.
+
+Not here: the same behind `[TOOL_CALLS]` (`wrappers`).
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Read `✿FUNCTION✿: NAME` and `✿ARGS✿: {…}`."""
+"""Read `✿FUNCTION✿: NAME` and `✿ARGS✿: {…}`.
+
+Not here: Qwen 2.5 and later (`wrappers`).
+"""
 
 import re
 

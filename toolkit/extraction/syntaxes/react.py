@@ -1,6 +1,8 @@
 """Read `Action: NAME` and `Action Input: …`, or `Action:` and JSON.
 
 Only the first action counts: what follows it, an observation above all, is invented.
+
+Not here: thoughts, observations and final answers (`marks`).
 """
 
 import re

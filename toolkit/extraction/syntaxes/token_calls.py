@@ -1,4 +1,7 @@
-"""Read calls between special tokens: a name or an id, a separator, arguments, an end (DeepSeek, Kimi, Step 3)."""
+"""Read calls between special tokens: a name or an id, a separator, arguments, an end (DeepSeek, Kimi, Step 3).
+
+Not here: DeepSeek's tags (`wrappers`), Kimi K3 (`kimi_k3`).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@ r"""Read a line `TOOL_CALL: NAME {…}`.
 >>> from toolkit.extraction import extract
 >>> [call.arguments for call in extract('I look.\nTOOL_CALL: f {"a": {"b": 1}}\nTOOL_CALL: g').calls]
 [{'a': {'b': 1}}, {}]
+
+Not here: `Action:` lines (`react`).
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Read `tool: NAME` and `arguments:` with indented `key: value` lines."""
+"""Read `tool: NAME` and `arguments:` with indented `key: value` lines.
+
+Not here: types of the values (`toolkit.extraction.coerce`).
+"""
 
 import re
 from textwrap import dedent
@@ -57,7 +60,7 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
         stop = source.past(FENCE_END, end)
         if stop == end and source.skip(end) < source.limit:
             return None
-        end, drafts[-1] = stop, drafts[-1]._replace(closed=stop > end or drafts[-1].closed)
+        end = stop
     return Reading(end, spread(drafts, start, end), explicit=False)
 
 
@@ -82,7 +85,7 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     values, end = _block(text, source.skip_line(announced.end()), limit)
     if _HALF_LINE.fullmatch(text, end, limit) or (end >= limit and values and _cut([*values.values()][-1])):
         return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
-    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=False)  # a block has no closer
+    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=text[end:limit].strip() != "")
 
 
 def _cut(value: Any) -> bool:

@@ -6,13 +6,12 @@ Not here: the shop itself (`toolkit.worlds.marketplace.catalogue`).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from toolkit.tools import Tool
-from toolkit.worlds.marketplace.catalogue import Marketplace, UnknownOrderError
+from toolkit.worlds.marketplace.catalogue import Marketplace
 from toolkit.worlds.world import bound_tools, check_start
 
 
@@ -42,11 +41,4 @@ class Shop:
     @property
     def state(self) -> dict[str, Any]:
         """Return the orders."""
-        return {"orders": list(self._orders())}
-
-    def _orders(self) -> Any:
-        for number in itertools.count(1):
-            try:
-                yield self.shop.get_order(number)
-            except UnknownOrderError:
-                return
+        return {"orders": self.shop.orders()}
