@@ -66,7 +66,7 @@ def test_a_solution_comes_out_right(name, row):
     assert found["right"], found["detail"]
     assert found["outcome"] == ("right_call" if "calls" in row["expect"] else "right_abstention")
     refused = [step for step in json.loads(found["trajectory"]) if "error" in step]
-    assert bool(refused) == ("calls" in reference)
+    assert not refused or "recover" in row["tags"]
 
 
 @pytest.mark.parametrize(("name", "row"), ALL)
