@@ -28,7 +28,7 @@ from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
 
 _THOUGHTS = "thought_end"  # a syntax that takes thoughts out and reads no calls
-MODEL_FAULTS = ("parse", "schema_not_honoured")  # the model's doing, not its server's: what it wrote is read
+READABLE_FAULTS = ("parse", "schema_not_honoured")  # the reply came, if not as wanted: what it holds is read
 
 
 @dataclass(slots=True)  # not frozen: made in each turn of a loop, and freezing trebles the cost of making one
@@ -230,7 +230,7 @@ def _with_unread(found: Extraction, unread: Any) -> Extraction:
 def check_reply(reply: Reply) -> None:
     """Raise ModelError if the server failed, other than by not reading its own model's call."""
     fault = reply.fault
-    if fault is not None and fault.kind not in MODEL_FAULTS:
+    if fault is not None and fault.kind not in READABLE_FAULTS:
         raise ModelError(f"Model {reply.model!r} failed: {fault.kind}: {fault.message}", fault)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pickle
 import shutil
 
 import jsonschema_rs
@@ -277,3 +278,16 @@ def test_history_is_rendered_once_and_an_edited_protocol_anew(own_folder):
     assert first[1] is second[1]
     other = dataclasses.replace(protocol, files={**protocol.files, "system.jinja": "Other"})
     assert other.render(TOOLS, history)[0].text == "Other"
+
+
+def test_a_protocol_that_rendered_functions_can_be_sent_to_another_process():
+    @tk.tool
+    def weather(city: str):
+        """Say how the weather is."""
+
+    protocol = tk.load_protocol("hermes")
+    history = [tk.ChatMessage.from_user("Hi")]
+    prompt = protocol.render([weather], history)
+    twin = pickle.loads(pickle.dumps(protocol))
+    assert twin == protocol
+    assert twin.render([weather], history) == prompt

@@ -233,18 +233,12 @@ def _spread(
     """Send blocks of cases to an executor's workers and put their rows in order."""
     store = setting.store.path if isinstance(setting.store, Store) else setting.store
     setting = replace(setting, store=str(store) if store is not None else None)
-    sent = [_picklable(recipe) for recipe in recipes]
-    blocks = [(recipe, cases[start : start + BLOCK]) for recipe in sent for start in range(0, len(cases), BLOCK)]
+    blocks = [(recipe, cases[start : start + BLOCK]) for recipe in recipes for start in range(0, len(cases), BLOCK)]
     futures = [
         executor.submit(_run_block, recipe, [case.to_dict() for case in block], setting) for recipe, block in blocks
     ]
     made = (row for future in futures for row in future.result())
     return list(_bar(made, recipes, cases, setting, progress))
-
-
-def _picklable(recipe: Recipe) -> Recipe:
-    """Return a recipe whose protocol has rendered nothing yet: what it keeps holds tools, and so functions."""
-    return recipe if recipe.arm == "native" else recipe.using(replace(recipe.loaded_protocol))
 
 
 def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:

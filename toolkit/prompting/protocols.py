@@ -68,6 +68,10 @@ class Protocol:
     aliases: tuple[tuple[str, str], ...] | None = None
     _rendered: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was rendered: it holds tools, and so functions, which other processes cannot get."""
+        return self.__dict__ | {"_rendered": {}}
+
     @cached_property
     def hash(self) -> str:
         """Return 12 hex digits that change with any byte of any file of the folder."""
