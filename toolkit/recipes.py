@@ -283,9 +283,9 @@ class Recipe:
         return path
 
     def __repr__(self) -> str:
-        return f"Recipe({self.name!r}, model={self.model!r}, arm={self.arm!r}, protocol={Path(self.protocol).name!r})"[
-            :100
-        ]
+        protocol = "" if self.arm == "native" else f", protocol={Path(self.protocol).name!r}"
+        named = f"Recipe({self.model!r}, arm={self.arm!r}{protocol}, name={self.name!r})"
+        return named if len(named) <= 100 else f"{named[:98]}…)"
 
 
 _KINDS: tuple[tuple[str, type], ...] = (
