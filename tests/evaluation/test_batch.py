@@ -45,9 +45,10 @@ def test_papermill_explains_every_parameter():
         [sys.executable, "-m", "papermill", "--help-notebook", str(resources.path(NOTEBOOK))],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
-    for name in ("model", "recipes", "cases", "tag", "limit", "repeats", "run", "recording"):
+    for name in ("model", "recipes", "cases", "tag", "limit", "repeats", "run_as", "run", "recording"):
         assert f"{name}: " in done.stdout
     assert "Unknown type" not in done.stdout
+    assert "Unable to parse" not in done.stdout + done.stderr
 
 
 def test_the_demo_runs_against_an_ollama_server(fake_ollama, tmp_path):
