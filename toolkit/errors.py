@@ -143,6 +143,15 @@ def check_word(what: str, word: Any, known: Iterable[str]) -> None:
         raise ConfigError(f"Unknown {what} {word!r}. {did_you_mean(str(word), known)}")
 
 
+def check_number(what: str, value: Any, least: float = 0, *, whole: bool = True, optional: bool = False) -> None:
+    """Raise ConfigError unless a value is a number from `least` on; `optional` lets None pass."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value >= least:
+        kind, none = "a whole number" if whole else "a number", ", or None" if optional else ""
+        raise ConfigError(f"{what} must be {kind} from {least} on{none}, not {value!r}.")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that offers the nearest known names, or lists them all.
 

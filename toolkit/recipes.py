@@ -32,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from toolkit.errors import ConfigError, check_word
+from toolkit.errors import ConfigError, check_number, check_word
 from toolkit.models.base import ChatModel, Options
 from toolkit.prompting.protocols import ARMS, Arm, Protocol, load_protocol
 
@@ -76,11 +76,8 @@ class AgentSettings:
         check_word("on_tool_error", self.on_tool_error, ("result", "raise"))
         check_word("hidden_tools", self.hidden_tools, ("refuse", "allow"))
         for name in ("max_model_calls", "max_run_tokens", "max_seconds", "max_repeats", "max_reasks", "tool_timeout_s"):
-            value = getattr(self, name)
-            kinds = (int, float) if name in ("max_seconds", "tool_timeout_s") else int
-            wrong = isinstance(value, bool) or not isinstance(value, kinds) or not value >= 0
-            if wrong and (value is not None or name == "max_reasks"):
-                raise ConfigError(f"{name} must be a number from 0 on, or None for no limit, not {value!r}.")
+            whole = name not in ("max_seconds", "tool_timeout_s")
+            check_number(name, getattr(self, name), whole=whole, optional=name != "max_reasks")
         for name in ("concurrent", "dedupe"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} must be true or false, not {getattr(self, name)!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 
 import pytest
@@ -143,7 +144,7 @@ def test_a_class_of_ones_own_can_be_named():
         ("no.such.module:X", {}, "cannot be imported"),
         ("toolkit.agents.builtin:nothing", {}, "is no middleware"),
         ("FormatRepair", {"often": 2}, "'often'.* It takes: times"),
-        ("ModelRetry", {"max_retries": "two"}, "'ModelRetry' cannot be made of"),
+        ("ModelRetry", {"max_retries": "two"}, "Middleware 'ModelRetry': max_retries must be a whole number"),
         ("ToolRetry", {"max_retrys": 2}, "Did you mean 'max_retries'"),
         ("Summarization", {"trigger": ["words", 2]}, "Size .* is unknown"),
         ("Summarization", {"trigger": 5}, "Size 5 is unknown"),
@@ -183,3 +184,21 @@ def test_the_table_has_a_line_for_each_class():
     lines = tk.middleware.names_table().splitlines()[2:]
     assert [line.split("`")[1] for line in lines] == sorted({kind.__name__ for kind in middlewares().values()})
     assert all(line.endswith(". |") for line in lines)
+
+
+def numbers():
+    """Yield each number that a ready middleware takes: (class, parameter)."""
+    for name in dir(builtin):
+        kind = getattr(builtin, name)
+        if isinstance(kind, type) and issubclass(kind, tk.AgentMiddleware) and name == kind.__name__:
+            for parameter in inspect.signature(kind).parameters.values():
+                if str(parameter.annotation) in ("int", "int | None"):
+                    yield pytest.param(kind, parameter.name, id=f"{name}.{parameter.name}")
+
+
+@pytest.mark.parametrize("value", ["one", "1", -1, 1.5, True, [1], float("nan")], ids=repr)
+@pytest.mark.parametrize(("kind", "parameter"), list(numbers()))
+def test_a_number_that_is_none_is_refused_when_the_middleware_is_made(kind, parameter, value):
+    more = {"examples": []} if kind is builtin.FewShot else {}
+    with pytest.raises(ConfigError, match=parameter):
+        builtin.build(kind.__name__, {**more, parameter: value})

@@ -278,3 +278,18 @@ def test_a_recipe_by_hand_takes_the_way_that_was_measured():
             made = [{"name": e.data["call"].tool_name, "arguments": e.data["call"].arguments}
                     for e in trace.of_kind("tool_call")]  # fmt: skip
             assert json.loads(rows[recipe.name, case.id] or "[]") == made
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"name": "ToolCalLimit"}, {"name": "ToolCallLimit", "arguments": {"run_limit": "1"}}],
+    ids=["unknown name", "limit as text"],
+)
+@pytest.mark.parametrize("way", ["ask", "agent"])
+def test_middleware_that_cannot_be_made_is_refused_before_anything_is_asked(way, entry):
+    model = tk.ScriptedModel(LINES)
+    recipe = RECIPE.replace(middleware=[entry], name="capped")
+    with pytest.raises(ConfigError, match=r"Recipe 'capped': "):
+        tk.evaluate(recipe, CASES if way == "agent" else tk.load_cases("home", "demo"), run=way,
+                    models={"scripted": model}, progress=False)  # fmt: skip
+    assert model.requests == []

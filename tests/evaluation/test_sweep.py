@@ -199,7 +199,7 @@ def test_a_store_that_keeps_nothing_any_more_stops_the_run(tmp_path):
     ("more", "message"),
     [
         ({"mode": "replya"}, "Did you mean 'replay'"),
-        ({"repeats": 0}, "at least 1"),
+        ({"repeats": 0}, "repeats must be a whole number from 1 on, not 0"),
         ({"mode": "replay"}, "needs store"),
     ],
     ids=["mode", "repeats", "no store"],

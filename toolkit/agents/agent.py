@@ -8,6 +8,7 @@ Not here: the order of steps (`toolkit.agents.loop`), middleware (`toolkit.agent
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,10 @@ class Agent:
             self.model = as_model(model)
             recipe = _recipe(self.model, arm, protocol, options, tool_choice, parallel, settings)
         else:
-            given = {"protocol": protocol != "hermes", "arm": arm, "options": options, "settings": settings}
+            known = [setting.name for setting in fields(AgentSettings)]
+            for setting in settings:
+                check_word("agent setting", setting, known)
+            given = {"protocol": protocol != "hermes", "arm": arm, "options": options, **dict.fromkeys(settings, True)}
             given |= {"tool_choice": tool_choice != "auto", "parallel": not parallel}
             _refuse_beside_recipe([name for name, value in given.items() if value])
             recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
@@ -181,7 +185,7 @@ def _recipe(
 
 def _refuse_beside_recipe(names: list[str]) -> None:
     if names:
-        raise ConfigError(f"{', '.join(names)} is the recipe's to say. Use recipe=recipe.replace(…) instead.")
+        raise ConfigError(f"The recipe says {', '.join(names)}. Change it there: recipe.replace(…), or its file.")
 
 
 def _check_choice(choice: str, tools: tuple[Tool, ...]) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from toolkit.agents.agent import Agent
+from toolkit.agents.builtin import build
 from toolkit.asking import ask
-from toolkit.errors import ConfigError, ToolkitError, check_word
+from toolkit.errors import ConfigError, ToolkitError, check_number, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
 from toolkit.evaluation.play import FAULTS, MISTAKES, play, runnable
@@ -86,8 +87,8 @@ def evaluate(
     check_word("run", run, get_args(Run))
     if not len(asked):
         raise ConfigError("There is no case to run.")
-    if repeats < 1:
-        raise ConfigError(f"repeats must be at least 1, not {repeats!r}.")
+    check_number("repeats", repeats, 1)
+    _check_middleware(found)
     if mode == "replay" and store is None:
         raise ConfigError("mode='replay' needs store=, the file that holds the replies.")
     setting = _Setting(repeats, store, mode, run, worlds or {}, tuple(as_tools(tools)))
@@ -109,6 +110,16 @@ def _check_case(case: Case, setting: _Setting) -> None:
         _stage(case, setting)
     elif case.scenario is not None:
         raise ConfigError(f"Case {case.id!r} is a whole run: its state or later turns need one. Give run='agent'.")
+
+
+def _check_middleware(recipes: list[Recipe]) -> None:
+    """Refuse a recipe whose middleware cannot be made, before anything is asked."""
+    for recipe in recipes:
+        for entry in recipe.middleware:
+            try:
+                build(entry["name"], entry.get("arguments", {}))
+            except ConfigError as error:
+                raise ConfigError(f"Recipe {recipe.name!r}: {error}") from error
 
 
 def _stage(case: Case, setting: _Setting) -> tuple[World | None, list[Tool]]:

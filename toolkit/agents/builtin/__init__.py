@@ -91,6 +91,8 @@ def build(name: str, arguments: Mapping[str, Any] | Sequence[Any] = ()) -> Agent
     kind = _kind(name)
     try:
         return kind(**arguments) if isinstance(arguments, Mapping) else kind(*arguments)
+    except ConfigError as error:
+        raise ConfigError(f"Middleware {name!r}: {error}") from error
     except TypeError as error:
         known = ", ".join(inspect.signature(kind).parameters) or "none"
         raise ConfigError(

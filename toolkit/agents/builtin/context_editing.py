@@ -13,6 +13,7 @@ from toolkit.agents.middleware import AgentState, Update
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.tokens import estimate
+from toolkit.errors import check_number
 from toolkit.messages import ChatMessage, ToolCallResult
 from toolkit.tools import Tool
 
@@ -48,6 +49,8 @@ class ContextEditing(ModelWrapper):
         placeholder: str = "[cleared]",
         count_tokens: Callable[[Sequence[ChatMessage]], int] = estimate,
     ) -> None:
+        check_number("trigger", trigger)
+        check_number("keep", keep)
         self.trigger, self.keep, self.persist = trigger, keep, persist
         self.exclude, self.placeholder, self.count = names_of(exclude_tools), placeholder, count_tokens
 

@@ -12,7 +12,7 @@ from toolkit.agents.builtin.history import last_question
 from toolkit.agents.builtin.selection import words_of
 from toolkit.agents.builtin.wrappers import ModelWrapper
 from toolkit.agents.requests import ModelRequest
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, check_number
 from toolkit.messages import ChatMessage, ChatRole, as_messages
 
 Example = list[ChatMessage]
@@ -50,6 +50,7 @@ class FewShot(ModelWrapper):
         for example in self.examples:
             if not example or not example[0].is_from(ChatRole.USER):
                 raise ConfigError(f"{example!r} is no example: it must start with a user's message.")
+        check_number("k", k)
         self.k, self.similarity = k, similarity or shared_words
 
     def changed(self, request: ModelRequest) -> ModelRequest:

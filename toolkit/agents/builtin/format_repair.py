@@ -12,6 +12,7 @@ from toolkit.agents.middleware import ModelResult
 from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest, ModelResponse
 from toolkit.agents.wording import say
+from toolkit.errors import check_number
 from toolkit.messages import ChatMessage
 
 
@@ -33,6 +34,7 @@ class FormatRepair(ModelWrapper):
     """
 
     def __init__(self, times: int = 1) -> None:
+        check_number("times", times)
         self.times = times
 
     async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:

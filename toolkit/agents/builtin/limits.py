@@ -14,13 +14,15 @@ from toolkit.agents.middleware import AgentMiddleware, AgentState, Update, hook_
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError, LimitError
+from toolkit.errors import ConfigError, LimitError, check_number
 from toolkit.messages import ChatMessage, ToolCall
 
 
 def _check(run_limit: int | None, thread_limit: int | None, exit_behavior: str, known: tuple[str, ...]) -> None:
     if run_limit is None and thread_limit is None:
         raise ConfigError("Give run_limit, thread_limit or both.")
+    check_number("run_limit", run_limit, optional=True)
+    check_number("thread_limit", thread_limit, optional=True)
     if exit_behavior not in known:
         raise ConfigError(f"exit_behavior {exit_behavior!r} is unknown. Use one of: {', '.join(known)}.")
 

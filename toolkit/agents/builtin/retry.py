@@ -15,7 +15,7 @@ from toolkit.agents.middleware import ModelResult
 from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest, ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError, LimitError, did_you_mean
+from toolkit.errors import ConfigError, LimitError, check_number, did_you_mean
 from toolkit.messages import ChatMessage
 from toolkit.tools import Tool
 
@@ -57,8 +57,7 @@ class Backoff:
         if not callable(self.on_failure) and self.on_failure not in ("continue", "error"):
             raise ConfigError(f"on_failure {self.on_failure!r} is unknown. Use continue, error, or a function.")
         for name in ("max_retries", "initial_delay", "backoff_factor", "max_delay"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative, but is {getattr(self, name)!r}.")
+            check_number(name, getattr(self, name), whole=name == "max_retries")
 
     @classmethod
     def of(cls, max_retries: int, more: Mapping[str, Any]) -> Backoff:

@@ -15,7 +15,7 @@ from toolkit.agents.middleware import ModelResult
 from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, check_number, did_you_mean
 from toolkit.models.base import ChatModel
 from toolkit.models.registry import as_model
 from toolkit.tools import Tool
@@ -51,6 +51,7 @@ class ToolSelection(ModelWrapper):
         self, model: ChatModel | str | None = None, *, max_tools: int = 5, always_include: Iterable[Tool | str] = ()
     ) -> None:
         self.model: ChatModel | None = None if model is None else as_model(model)
+        check_number("max_tools", max_tools)
         self.max_tools, self.always = max_tools, names_of(always_include)
 
     async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:

@@ -16,7 +16,7 @@ from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
 from toolkit.agents.tokens import estimate
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError, LimitError
+from toolkit.errors import ConfigError, LimitError, check_number
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel
 from toolkit.models.registry import as_model
@@ -61,6 +61,7 @@ class Summarization(AgentMiddleware):
         count_tokens: Callable[[Sequence[ChatMessage]], int] = estimate,
     ) -> None:
         self.model: ChatModel | None = None if model is None else as_model(model)
+        check_number("window", window, 1)
         self.window, self.count = window, count_tokens
         several = isinstance(trigger, (list, tuple)) and not isinstance(next(iter(trigger), None), str)
         self.triggers = [_size(size) for size in (trigger if several else [trigger])]
