@@ -143,7 +143,7 @@ def test_a_class_of_ones_own_can_be_named():
         ("PIIFoundError", {}, "'PIIFoundError' is no middleware"),
         ("no.such.module:X", {}, "cannot be imported"),
         ("toolkit.agents.builtin:nothing", {}, "is no middleware"),
-        ("FormatRepair", {"often": 2}, "'often'.* It takes: times"),
+        ("FormatRepair", {"often": 2}, "'often'.* Known: times"),
         ("ModelRetry", {"max_retries": "two"}, "Middleware 'ModelRetry': max_retries must be a whole number"),
         ("ToolRetry", {"max_retrys": 2}, "Did you mean 'max_retries'"),
         ("Summarization", {"trigger": ["words", 2]}, "Size .* is unknown"),

@@ -94,9 +94,10 @@ def build(name: str, arguments: Mapping[str, Any] | Sequence[Any] = ()) -> Agent
     except ConfigError as error:
         raise ConfigError(f"Middleware {name!r}: {error}") from error
     except TypeError as error:
-        known = ", ".join(inspect.signature(kind).parameters) or "none"
+        known = list(inspect.signature(kind).parameters)
+        wrong = next((key for key in arguments if key not in known), "") if isinstance(arguments, Mapping) else ""
         raise ConfigError(
-            f"Middleware {name!r} cannot be made of {arguments!r}: {error}. It takes: {known}."
+            f"Middleware {name!r} cannot be made of {arguments!r}: {error}. {did_you_mean(wrong, known)}"
         ) from error
 
 
