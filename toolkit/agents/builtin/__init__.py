@@ -109,7 +109,8 @@ def _kind(name: str) -> type[AgentMiddleware]:
         raise ConfigError(f"Middleware {name!r} cannot be imported: {error}. Write package.module:Class.") from None
     if isinstance(found, type) and issubclass(found, AgentMiddleware):
         return found
-    raise ConfigError(f"{name!r} is no middleware. {did_you_mean(name, _KINDS)} Or write package.module:Class.")
+    known = [known for known, kind in _KINDS.items() if issubclass(kind, AgentMiddleware)]
+    raise ConfigError(f"{name!r} is no middleware. {did_you_mean(name, known)} Or write package.module:Class.")
 
 
 def names_table() -> str:
