@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.agents.state import StateField
 from toolkit.errors import ConfigError
+from toolkit.traces import steps as trace_steps
 from toolkit.traces import view as trace_html
 
 
@@ -251,3 +252,93 @@ def test_a_second_try_that_succeeds_clears_the_error():
 
     trace = tk.Agent(tk.ScriptedModel([RuntimeError("busy"), "fine"]), middleware=[Again()]).run("go")
     assert (trace.stop_reason, trace.error, trace.text) == ("done", None, "fine")
+
+
+# ------------------------------------------------------------------ in a terminal
+def test_the_text_has_a_line_for_each_step():
+    lines = run().to_text().splitlines()
+    assert lines[0] == "model scripted → evil() · read from text · 9+4 tokens · 0.00 s"
+    assert re.fullmatch(r"tool evil\(\) → <script>alert\(1\)</script> · \d+\.\d ms", lines[1])
+    assert lines[2].startswith("model scripted → answer: <b>done</b> · ")
+    assert lines[3] == "answer: <b>done</b>"
+    assert re.fullmatch(r"done · \d\.\d\d s · 9 prompt and 4 written tokens", lines[4])
+    assert len(lines) == 5
+
+
+def test_print_shows_the_text_and_repr_stays_short():
+    trace = run()
+    assert str(trace) == trace.to_text()
+    assert repr(trace) == "Trace(done: '<b>done</b>' 2 model calls, 1 tool call)"
+
+
+def test_a_failed_run_names_its_error_in_text_and_repr():
+    with pytest.raises(RuntimeError) as caught:
+        tk.Agent(tk.ScriptedModel([RuntimeError("down\nand out")])).run("go")
+    trace = caught.value.trace
+    assert repr(trace) == r"Trace(error: 'RuntimeError: down\nand out' 0 model calls, 0 tool calls)"
+    lines = trace.to_text().splitlines()
+    assert lines[:3] == [
+        "model scripted · no reply",
+        "error RuntimeError: down …",
+        "error: RuntimeError: down …",
+    ]
+
+
+def limited():
+    model = tk.ScriptedModel([tk.ToolCall("evil", {}, "a"), tk.ToolCall("evil", {}, "b"), "done"])
+    return tk.Agent(model, [evil], middleware=[tk.middleware.ToolCallLimit(run_limit=1)]).run("go")
+
+
+def test_an_update_names_its_fields_and_shows_its_data_once():
+    trace = limited()
+    updates = [line for line in str(trace).splitlines() if line.startswith("update")]
+    assert updates[0] == "update run_tool_calls, thread_tool_calls (ToolCallLimit.after_model)"
+    assert "No tool may be called again" in updates[1]
+    first = trace._repr_html_().split("<b>Update</b>")[1].split("</details>")[0]
+    assert first.count("* 1/None") == 2  # one for each counter
+    assert "keys" not in first
+
+
+def test_a_failed_tool_and_a_jump_give_their_reason():
+    def boom() -> str:
+        """Fail."""
+        raise ValueError("bad\nluck")
+
+    trace = tk.Agent(tk.ScriptedModel([tk.ToolCall("boom", {}, "a"), "so"]), [boom]).run("go")
+    assert "tool boom() → error: Tool 'boom' failed with ValueError: bad … · " in str(trace)
+    trace.record("jump", "mine", to="end")
+    assert "jump to=end (mine)" in str(trace)
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_no_text_breaks_a_line_of_the_view(said, result):
+    model = tk.ScriptedModel([tk.ToolCall("t", {"x": said}, "c"), said])
+    tool = tk.Tool("t", "", {"type": "object", "properties": {"x": {"type": "string"}}}, lambda x: result)
+    trace = tk.Agent(model, [tool]).run(said)
+    lines = trace.to_text().split("\n")
+    assert len(lines) == len(trace_steps.steps(trace)) + 2
+    assert all(line.isprintable() for line in lines)
+    assert max(map(len, lines)) < 250
+    assert tk.Trace.from_json(trace.to_json()).to_text() == trace.to_text()
+
+
+@given(st.text(alphabet=st.sampled_from("a\n\r\x1b\x85\u2028\u2029\u202e\u2066\x00\x7f\x9b\ud800 "), max_size=30))
+def test_no_name_or_error_breaks_a_line_of_the_view(text):
+    trace = tk.Trace(agent=text)
+    trace.record("model_call", text, model=text, number=1)
+    trace.record("tool_call", text, call=tk.ToolCall(text, {text: text}), number=2)
+    for kind in ("jump", "update", "refused", text):
+        trace.record(kind, text, **{text or "x": text}, keys=[text], state={"messages": text})
+    trace.fail(RuntimeError(text), [])
+    lines = trace.to_text().split("\n")
+    assert len(lines) == len(trace_steps.steps(trace)) + 2
+    assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+def test_any_value_has_a_text(value):
+    trace = tk.Trace()
+    trace.record("update", "mine", keys=["messages"], state={"messages": value})
+    trace.record("jump", to={"x": value})
+    trace.finish([], "done")
+    assert len(trace.to_text().split("\n")) == 4

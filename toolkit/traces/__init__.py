@@ -1,4 +1,4 @@
-"""Keep what happened in a run: Trace (`trace`), its file (`file`), its view in a notebook (`view`)."""
+"""Keep what happened in a run: Trace (`trace`), its file (`file`), its views (`view`, `text`)."""
 
 from toolkit.traces.trace import Event, Trace
 

@@ -21,9 +21,9 @@ def as_json(value: Any, indent: int | None = None) -> str:
     '{"(1, 2)": [3]}'
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, indent=indent, default=_text)
+        text = json.dumps(value, ensure_ascii=False, indent=indent, default=as_text)
     except (TypeError, ValueError, RuntimeError):  # keys, cycles, depth, changes meanwhile
-        text = json.dumps(plainly(value), ensure_ascii=False, indent=indent, default=_text)
+        text = json.dumps(plainly(value), ensure_ascii=False, indent=indent, default=as_text)
     return writable(text)
 
 
@@ -47,7 +47,7 @@ def plainly(value: Any, _above: tuple[int, ...] = ()) -> Any:
     if value is None or isinstance(value, (str, int, float)):
         return value
     if not isinstance(value, (Mapping, list, tuple, set, frozenset)):
-        return _text(value)
+        return as_text(value)
     if id(value) in _above:
         return "(holds itself)"
     if len(_above) >= DEEPEST:
@@ -55,13 +55,14 @@ def plainly(value: Any, _above: tuple[int, ...] = ()) -> Any:
     above = (*_above, id(value))
     try:
         if isinstance(value, Mapping):
-            return {_text(key): plainly(item, above) for key, item in list(value.items())}
+            return {as_text(key): plainly(item, above) for key, item in list(value.items())}
         return [plainly(item, above) for item in list(value)]
     except RuntimeError:  # another thread changes it
-        return _text(value)
+        return as_text(value)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return any value's text; that of one whose `str` fails is the name of its class."""
     try:
         return str(value)
     except Exception:

@@ -4,8 +4,8 @@ A trace is the value of a run. It holds the final messages and state, and the ev
 call with the exact prompt, the raw reply and what was read out of it, each tool call and its result, jumps, changes
 of the state, errors. Given a file it is also written there as it goes, one JSON line an event, so that a process
 killed in the middle of a tool call leaves everything up to that call.
-Not here: its file (`toolkit.traces.file`), how it looks in a notebook (`toolkit.traces.view`), who records it
-(`toolkit.agents`).
+Not here: its file (`toolkit.traces.file`), how it looks in a notebook (`toolkit.traces.view`) and in a terminal
+(`toolkit.traces.text`), who records it (`toolkit.agents`).
 """
 
 from __future__ import annotations
@@ -261,9 +261,18 @@ class Trace:
             raise ConfigError(f"{str(path)!r} holds {len(runs)} runs; there is no run {run}.") from None
         return cls.from_dict(data)
 
+    def to_text(self) -> str:
+        """Return the run as lines for a terminal: one for each step, then the answer or error, then how it ended."""
+        from toolkit.traces.text import render
+
+        return render(self)
+
+    __str__ = to_text
+
     def __repr__(self) -> str:
         calls, tools = len(self.of_kind("model_reply")), len(self.of_kind("tool_result"))
-        said = self.text if len(self.text) <= 40 else self.text[:39] + "…"
+        said = self.error or self.text
+        said = said if len(said) <= 40 else said[:39] + "…"
         return f"Trace({self.stop_reason}: {said!r} {_count(calls, 'model call')}, {_count(tools, 'tool call')})"
 
     def _repr_html_(self) -> str:
