@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from toolkit import resources
+from toolkit.models.store import Store
+
 TOOLS = [{"name": "weather", "description": "Tell.", "parameters": {"type": "object", "properties": {"city": {}}}}]
 
 
@@ -23,9 +26,10 @@ def tools(tmp_path):
     return path
 
 
+@pytest.mark.parametrize("flag", ["-h", "--help"])
 @pytest.mark.parametrize("command", ["", "models", "evaluate", "extract", "demo"])
-def test_help_says_what_a_command_does(command):
-    done = toolkit(*([command] if command else []), "--help")
+def test_help_says_what_a_command_does(command, flag):
+    done = toolkit(*([command] if command else []), flag)
     assert done.returncode == 0
     assert "Usage" in done.stdout
 
@@ -45,6 +49,17 @@ def test_extract_without_a_call_exits_with_1(tools):
     assert "abstained" in done.stdout
 
 
+def test_evaluate_prints_the_best_against_the_rest(tmp_path):
+    with Store(tmp_path / "replies.sqlite") as store:
+        store.import_jsonl(resources.root() / "data" / "recordings" / "evaluate.jsonl")
+    recipes = resources.path("notebooks/batch/recipes")
+    done = toolkit("evaluate", recipes, "--tag", "demo", "--run", tmp_path, "--mode", "replay")
+    assert done.returncode == 0, done.stderr
+    shown = [line for line in done.stdout.splitlines() if " minus " in line]
+    assert len(shown) == 3
+    assert all("points [" in line for line in shown)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -52,15 +67,28 @@ def test_extract_without_a_call_exits_with_1(tools):
         (("extract", "nothing.txt"), "Cannot read 'nothing.txt'"),
         (("extract", "--tools", "nothing.json"), "Cannot read 'nothing.json'"),
         (("evaluate", "nothing.toml"), "nothing.toml"),
+        (("evaluate", "empty"), "No recipe in 'empty'."),
         (("evaluate", "RECIPE", "--cases", "markets"), "There is no case file 'markets'"),
         (("evaluate", "RECIPE", "--run", "tools.json/x"), "Choose another run folder"),
         (("evaluate", "RECIPE", "--mode", "wild"), "'wild' is not one of"),
         (("demo", "--model", "embedded/none", "--run", "r"), "no embedded model 'none'"),
         (("nonsense",), "nonsense"),
     ],
-    ids=["format", "no reply", "no tools", "no recipe", "no cases", "unwritable", "mode", "no model", "no command"],
+    ids=[
+        "format",
+        "no reply",
+        "no tools",
+        "no recipe",
+        "empty",
+        "no cases",
+        "unwritable",
+        "mode",
+        "no model",
+        "no command",
+    ],
 )
 def test_a_mistake_is_one_message_without_a_traceback(tmp_path, tools, arguments, message):
+    (tmp_path / "empty").mkdir()
     (tmp_path / "recipe.toml").write_text('model = "embedded/smollm2-135m"')
     done = toolkit(*("recipe.toml" if a == "RECIPE" else a for a in arguments), cwd=tmp_path)
     assert done.returncode == 2

@@ -23,6 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 RunAs = Annotated[Literal["ask", "agent"], typer.Option(help="One request a case, or the whole loop (--cases runs).")]
@@ -66,7 +67,7 @@ def evaluate(
         Literal["record", "replay", "off"], typer.Option(help="Ask for what the store lacks; never ask; no store.")
     ] = "record",
 ) -> None:
-    """Run recipes over cases and print a table of rates with intervals."""
+    """Run recipes over cases and print a table of rates with intervals, and the best against the rest."""
     from toolkit.evaluation import evaluate as sweep
     from toolkit.evaluation import load_cases, load_recipes
     from toolkit.evaluation.saving import writable_folder
@@ -84,6 +85,8 @@ def evaluate(
     result = sweep(found, chosen, repeats, store, run=run_as, mode=mode)
     result.save(folder)
     typer.echo(result.to_text())
+    if pairs := result.best_against_rest():
+        typer.echo("\n" + "\n".join(map(repr, pairs)))
     typer.echo(f"\nTables, recipes and replies are in {folder}")
     if not result.table()["judged"].sum():
         raise UserError("No reply was judged; the lines above say why.")

@@ -321,6 +321,7 @@ def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:
     """
     if isinstance(sources, (str, Path, Recipe, Mapping)):
         sources = [sources]
+    sources = list(sources)
     found: list[Recipe] = []
     for source in sources:
         if isinstance(source, Recipe):
@@ -332,7 +333,8 @@ def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:
         else:
             found.append(Recipe.load(source))
     if not found:
-        raise ConfigError(f"No recipe in {sources!r}. Give a TOML file, a folder of them, or a Recipe.")
+        places = ", ".join(repr(str(source)) for source in sources) or "an empty list"
+        raise ConfigError(f"No recipe in {places}. Give a TOML file, a folder of them, or a Recipe.")
     return _unique_names(found)
 
 

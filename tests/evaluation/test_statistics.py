@@ -55,6 +55,44 @@ def test_repeats_of_one_case_do_not_narrow_the_interval():
     assert five_times == pytest.approx(once)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "low", "high"),
+    [
+        ([1, 0, 0, 0, 0], [1, 0, 0, 0, 0], -0.4345, 0.4345),
+        ([1] * 5, [0] * 5, 0.1310, 1),
+        ([0] * 5, [1] * 5, -1, -0.1310),
+        ([1], [1], -0.7935, 0.7935),
+    ],
+    ids=["no discordant pair", "only first", "only second", "one pair"],
+)
+def test_pairs_that_all_agree_get_the_score_interval_of_tango(a, b, low, high):
+    assert bootstrap_difference(a, b) == pytest.approx((low, high), abs=1e-4)
+
+
+_TABLES = st.lists(st.sampled_from([(0, 0), (0, 1), (1, 0), (1, 1)]), min_size=1, max_size=60)
+
+
+@given(
+    st.one_of(_TABLES, st.tuples(st.integers(1, 300), _TABLES.map(lambda t: t[0])).map(lambda t: [t[1]] * t[0])),
+    st.integers(1, 60),
+)
+def test_an_interval_of_a_difference_is_never_a_point(pairs, repeats):
+    a, b = zip(*pairs, strict=True)
+    for clusters in (None, [at // repeats for at in range(len(pairs))]):
+        low, high = bootstrap_difference(a, b, clusters)
+        assert low < high
+        assert -1 <= low <= np.mean(a) - np.mean(b) + 1e-9
+        assert np.mean(a) - np.mean(b) - 1e-9 <= high <= 1
+
+
+def test_repeats_that_all_agree_count_as_one_case():
+    assert bootstrap_difference([1] * 20, [1] * 20, [i // 4 for i in range(20)]) == bootstrap_difference(
+        [1] * 5, [1] * 5
+    )
+    low, high = bootstrap_difference([1, 1, 0], [0, 0, 0], ["one case"] * 3)
+    assert low < 2 / 3 < high
+
+
 def test_no_items_give_nan():
     assert all(math.isnan(value) for value in bootstrap_difference([], []))
 

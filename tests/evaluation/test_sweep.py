@@ -147,6 +147,22 @@ def test_comparisons_are_paired():
         result.compare("a", "c")
 
 
+def test_a_tie_is_not_said_to_lead():
+    models = {name: tk.ScriptedModel(["No."] * 5, name=name) for name in ("m", "n")}
+    recipes = [RECIPE.replace(model="m", name="a"), RECIPE.replace(model="n", name="b")]
+    result = tk.evaluate(recipes, CASES, models=models, progress=False)
+    assert result.answer() == (
+        "No recipe leads: a, 1/5 = 20 % [4, 62] of the judged replies right (95 % Wilson interval), is level with b. "
+        "'a' minus 'b': +0 points [-43, +43], n = 5, only first right 0, only second 0, p = 1."
+    )
+    assert [(pair.a, pair.b) for pair in result.best_against_rest()] == [("a", "b")]
+
+
+def test_one_recipe_has_no_rest():
+    model = tk.ScriptedModel(["No."] * 5)
+    assert run(model, RECIPE).best_against_rest() == []
+
+
 def test_results_survive_their_folder(tmp_path):
     result = run(tk.ScriptedModel(LINES))
     result.save(tmp_path / "run")

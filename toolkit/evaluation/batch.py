@@ -47,7 +47,7 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         "",
         result.to_text(),
         "",
-        *_best_against_rest(result),
+        *map(repr, result.best_against_rest()),
         "",
         f"{int(counts.sum())} of {len(counts)} replies came from the store.",
         f"Executed notebook  {_short(executed)}",
@@ -106,13 +106,6 @@ def _count(store: Path, most: int | None) -> int:
             return found if most is None else min(found, most)
     except sqlite3.Error:  # busy, or its table is not made yet
         return 0
-
-
-def _best_against_rest(result: Result) -> list[str]:
-    if len(result.names) < 2 or not result.table()["judged"].any():
-        return []
-    best = result.best().name
-    return [repr(result.compare(best, name)) for name in result.names if name != best]
 
 
 def _short(path: Path) -> str:

@@ -25,7 +25,8 @@ class Comparison:
         only_a: pairs that only the first got right.
         only_b: pairs that only the second got right.
         difference: rate of a minus rate of b.
-        low: lower end of its paired bootstrap interval (95 %, clustered by case).
+        low: lower end of its paired bootstrap interval (95 %, clustered by case); where no case differs from the
+            others, of a score interval over the cases.
         high: upper end.
         p: exact McNemar p-value, two-sided; NaN where repeats make pairs depend on each other.
     """

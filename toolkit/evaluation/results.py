@@ -115,19 +115,34 @@ class Result:
         return Best(str(top["recipe"]), Rate.of(int(top["right"]), int(top["judged"])))
 
     def answer(self) -> str:
-        """Return one sentence: which recipe did best, on how many replies, and how sure that is."""
+        """Say which recipe did best or which are level, on how many replies, and how sure that is."""
         try:
             best = self.best()
         except ConfigError as error:
             return str(error)
-        said = f"{best.name} leads: {best.rate} of the judged replies right (95 % Wilson interval)."
-        others = self.table().dropna(subset=["rate"]).sort_values("rate", ascending=False)["recipe"]
-        second = next((name for name in others if name != best.name), None)
-        if second is None:
-            return said
+        rate = f"{best.rate} of the judged replies right (95 % Wilson interval)"
+        others = self._others(best)
+        if not others:
+            return f"{best.name} leads: {rate}."
+        second = next(iter(others))
         gap = self.compare(best.name, second)
+        level = [name for name, other in others.items() if other == best.rate.rate]
+        if level:
+            return f"No recipe leads: {best.name}, {rate}, is level with {', '.join(level)}. {gap!r}."
         sure = "and the data separate it from" if gap.low > 0 else "but the data do not separate it from"
-        return f"{said[:-1]}, {sure} {second}: {gap.describe()}."
+        return f"{best.name} leads: {rate}, {sure} {second}: {gap.describe()}."
+
+    def best_against_rest(self) -> list[Comparison]:
+        """Compare the best recipe with each other one; nothing where there is no other, or no reply was judged."""
+        if len(self.names) < 2 or not self.table()["judged"].any():
+            return []
+        best = self.best().name
+        return [self.compare(best, name) for name in self.names if name != best]
+
+    def _others(self, best: Best) -> dict[str, float]:
+        """Return the rates of the other judged recipes, highest first."""
+        table = self.table().dropna(subset=["rate"]).sort_values("rate", ascending=False)
+        return {name: rate for name, rate in zip(table["recipe"], table["rate"], strict=True) if name != best.name}
 
     def plot(self) -> Any:
         """Draw rates with intervals beside outcomes; return a matplotlib Figure."""

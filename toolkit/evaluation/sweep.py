@@ -93,7 +93,10 @@ def evaluate(
         raise ConfigError("mode='replay' needs store=, the file that holds the replies.")
     setting = _Setting(repeats, store, mode, run, worlds or {}, tuple(as_tools(tools)))
     if setting.tools and run == "ask":
-        raise ConfigError("A single request runs no tools. Give run='agent', or leave tools= out.")
+        raise ConfigError(
+            "A single request runs no tools. "
+            "Give run='agent' (--run-as agent on the command line), or leave tools= out."
+        )
     for case in asked:
         _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)
@@ -109,7 +112,10 @@ def _check_case(case: Case, setting: _Setting) -> None:
     if setting.run == "agent":
         _stage(case, setting)
     elif case.scenario is not None:
-        raise ConfigError(f"Case {case.id!r} is a whole run: its state or later turns need one. Give run='agent'.")
+        raise ConfigError(
+            f"Case {case.id!r} is a whole run: its state or later turns need one. "
+            "Give run='agent' (--run-as agent on the command line)."
+        )
 
 
 def _check_middleware(recipes: list[Recipe]) -> None:

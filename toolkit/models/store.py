@@ -21,6 +21,7 @@ Mode = Literal["record", "replay", "off"]
 
 # a server that was away or slow may answer next time, so these are asked again
 _NOT_KEPT = ("server", "timeout")
+_RECORD = "mode='record' (--mode record on the command line)"
 
 
 class Store:
@@ -127,7 +128,7 @@ class Store:
     def explain_miss(self, request: dict[str, Any], model: str, repeat: int) -> str:
         """Say which part of a key differs from the nearest stored request."""
         start = f"{self.path!r} holds no reply of {model!r} to this request"
-        end = "Record it: wrap the model with mode='record'."
+        end = f"Record it: wrap the model with {_RECORD}."
         same = self._all("SELECT model, repeat FROM replies WHERE request_digest = ?", digest(request))
         if any(name == model for name, _ in same):
             return f"{start} as repeat {repeat}; it has repeats {sorted(n for m, n in same if m == model)}. {end}"
@@ -222,7 +223,7 @@ def _reply(text: str) -> Reply:
 def _missing(path: Path) -> str:
     near = [*path.parent.glob("*.sqlite"), *path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
     hint = f" {did_you_mean(path.name, sorted(item.name for item in near))}" if near else ""
-    return f"There is no store of replies {str(path)!r}.{hint} Check the path, or record it: mode='record'."
+    return f"There is no store of replies {str(path)!r}.{hint} Check the path, or record it: {_RECORD}."
 
 
 class StoredModel(ChatModel):
