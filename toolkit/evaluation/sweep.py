@@ -93,10 +93,7 @@ def evaluate(
         raise ConfigError("mode='replay' needs store=, the file that holds the replies.")
     setting = _Setting(repeats, store, mode, run, worlds or {}, tuple(as_tools(tools)))
     if setting.tools and run == "ask":
-        raise ConfigError(
-            "A single request runs no tools. "
-            "Give run='agent' (--run-as agent on the command line), or leave tools= out."
-        )
+        raise ConfigError("A single request runs no tools. Give run='agent', or leave tools= out.")
     for case in asked:
         _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)
