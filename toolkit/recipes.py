@@ -245,7 +245,7 @@ class Recipe:
             data = tomllib.loads(path.read_text("utf-8"))
         except OSError as error:
             raise ConfigError(
-                f"Cannot read recipe {str(path)!r}: {error.strerror}. Give the path of a TOML file."
+                f"Cannot read recipe {str(path)!r}: {error.strerror}. Give a TOML file, or a folder of them."
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"Recipe {str(path)!r} is no valid TOML: {error}.") from None
@@ -298,7 +298,7 @@ def _changes(value: Any, plain: Any) -> dict[str, Any]:
 
 def _listed(value: Any) -> list[Any]:
     if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
-        raise ConfigError(f'middleware must be a list, such as ["ToolRetry"], not {value!r}.')
+        raise ConfigError(f'middleware must be a list, such as ["ToolRetry"] ([[middleware]] in TOML), not {value!r}.')
     return list(value)
 
 
