@@ -15,15 +15,12 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
 from toolkit.execution.approval import Ask, leave
-from toolkit.execution.chunks import Callback, ResultChunk, tell
-from toolkit.execution.conversion import capped, to_text
-from toolkit.execution.functions import value_of
+from toolkit.execution.conversion import capped, result_text, to_text, write_to_state
 from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
-from toolkit.execution.outputs import result_text, write_to_state
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
 from toolkit.execution.tool_dicts import tool_from_dict, tool_to_dict
-from toolkit.execution.turns import Step, Turn, calls_of, failed, output
+from toolkit.execution.turns import Callback, ResultChunk, Step, Turn, calls_of, failed, output, tell, value_of
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import as_tools
 from toolkit.tools.import_paths import dotted_path, resolve

@@ -12,7 +12,9 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
+import functools
 import importlib
+import json
 import tempfile
 import threading
 import weakref
@@ -21,8 +23,6 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution._extras import load_extra
-from toolkit.execution.functions import RemoteCall
-from toolkit.execution.mcp_results import read_result, reason_of
 from toolkit.execution.secrets import Secret, hide, hide_all
 from toolkit.tools import Effect, Tool
 
@@ -116,6 +116,10 @@ class McpSession:
         except (Exception, concurrent.futures.CancelledError) as error:  # any fault of client or server
             failure = self._failure(name, error)
         raise failure  # outside the handlers, so that nothing unhidden is chained to it
+
+    def run(self, name: str, /, **arguments: Any) -> Any:
+        """Call a tool as a function is called."""
+        return self.call(name, arguments)
 
     def reopen(self) -> None:
         """Close the connection and open a new one, after a server hung or died; what the server held is lost.
@@ -277,7 +281,7 @@ def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
         prefix + item.name,
         item.description or item.title or item.name,
         parameters,
-        RemoteCall(session, item.name),
+        functools.partial(session.run, item.name),
         effect=_effect(item.annotations),
     )
 
@@ -299,3 +303,52 @@ async def _list_tools(client: Any) -> list[Any]:
         if not cursor:
             return found
     raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
+
+
+def read_result(name: str, result: Any) -> Any:
+    """Return what a tool said: its text, or its structured content where the text is the same in JSON.
+
+    Raises:
+        ToolInvocationError: the tool reported an error.
+    """
+    text = "\n".join(filter(None, (_block(block) for block in result.content)))
+    if result.is_error:
+        raise ToolInvocationError(f"MCP tool {name!r} reported an error: {text or 'it gave no reason.'}")
+    structured = result.structured_content
+    if structured is None or (text and _says(text) != structured):
+        return text
+    return (
+        structured["result"]
+        if not text and isinstance(structured, dict) and set(structured) == {"result"}
+        else structured
+    )
+
+
+def _says(text: str) -> Any:
+    """Return the JSON that a text holds, or the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _block(block: Any) -> str:
+    """Return one block of a result as text; what is no text is named with its type and size."""
+    if block.type == "text":
+        return str(block.text)
+    inner = getattr(block, "resource", None)
+    if inner is not None and hasattr(inner, "text"):
+        return str(inner.text)
+    kind = getattr(block, "mime_type", None) or getattr(inner, "mime_type", None) or "unknown type"
+    where = getattr(block, "uri", None) or getattr(inner, "uri", "")
+    size = len(getattr(block, "data", "") or getattr(inner, "blob", "") or "")
+    return f"[{block.type} {kind} {where or f'{size} base64 characters'}]"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the innermost reason in words; anyio wraps errors in groups."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
+        return "it did not answer in time"
+    return f"{type(error).__name__}: {error}".rstrip(": .")

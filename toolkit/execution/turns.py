@@ -1,25 +1,100 @@
-"""Hold the calls of one turn from check to result, without running anything itself.
+"""Hold the calls of one turn from check to result, their order, and what a listener is told: Turn, ResultChunk.
 
+A call that reads the state runs after the calls of its turn that write what it reads. The model's own order does not
+matter, but where calls wait for each other in a circle the one that the model named first runs first, alone
+(Source: haystack#11690).
 Not here: running them (`toolkit.execution.invoker`), how they are waited for (`toolkit.execution.modes`).
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import ToolError, ToolNotFoundException
-from toolkit.execution.batches import Access, batches
-from toolkit.execution.chunks import CLOSING_REASON, ResultChunk
-from toolkit.execution.conversion import capped, safe_str
-from toolkit.execution.outputs import write_to_state
+from toolkit.errors import ToolError, ToolInvocationError, ToolNotFoundException, ToolTimeoutError
+from toolkit.execution.conversion import capped, safe_str, write_to_state
+from toolkit.execution.modes import BLOCKING, Ended, Mode
 from toolkit.execution.ready import ReadyTool, tool_of
 from toolkit.execution.state import State
+from toolkit.execution.threads import OutOfTime
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 _TRACEBACK_CHARS = 8_000
+CLOSING_REASON = "tool_call_results"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultChunk:
+    """Report one finished call, or the end of all.
+
+    Attributes:
+        index: place of the result in `tool_messages`; None in the closing chunk.
+        tool_call_result: the result; None in the closing chunk.
+        start: whether a result begins here; it always does, since results come whole.
+        finish_reason: `tool_call_results` in the closing chunk, else None.
+    """
+
+    index: int | None = None
+    tool_call_result: ToolCallResult | None = None
+    start: bool = False
+    finish_reason: str | None = None
+
+    @property
+    def content(self) -> str:
+        """Return no text: the result is in `tool_call_result`."""
+        return ""
+
+
+Callback = Callable[[ResultChunk], Any]  # may be async
+
+
+async def tell(callback: Callback, chunk: ResultChunk, mode: Mode, *, strict: bool) -> None:
+    """Hand a chunk to the listener; its failure is raised where `strict`, else only warned of."""
+    try:
+        await mode.settle(callback(chunk))
+    except Exception as error:
+        if strict:
+            raise
+        warnings.warn(f"streaming_callback failed with {type(error).__name__}: {safe_str(error)}", stacklevel=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Say which state keys one call reads and writes; `anything` for a tool that holds the live state."""
+
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    anything: bool = False
+
+    def waits_for(self, other: Access) -> bool:
+        """Tell whether this call reads what the other writes."""
+        if self.anything or other.anything:
+            return bool(self.anything or self.reads or self.writes) and bool(
+                other.anything or other.reads or other.writes
+            )
+        return bool(self.reads & other.writes)
+
+
+def batches(calls: Sequence[Access]) -> list[list[int]]:
+    """Return the indexes of the calls in batches to be run one after the other.
+
+    >>> reader, writer = Access(reads=frozenset({"repo"})), Access(writes=frozenset({"repo"}))
+    >>> batches([reader, writer, Access()])
+    [[1, 2], [0]]
+    >>> both = Access(frozenset({"docs"}), frozenset({"docs"}))
+    >>> batches([both, both])
+    [[0], [1]]
+    """
+    left, found = list(range(len(calls))), []
+    while left:
+        free = [i for i in left if not any(calls[i].waits_for(calls[j]) for j in left if j != i)]
+        batch = free or left[:1]
+        found.append(batch)
+        left = [i for i in left if i not in batch]
+    return found
 
 
 @dataclass(slots=True)
@@ -145,6 +220,26 @@ def failed(call: ToolCall, error: ToolError, limit: int | None) -> ToolCallResul
     if cause is not None:
         where = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__))[-_TRACEBACK_CHARS:]
     return ToolCallResult(capped(safe_str(error), limit), call, error=True, traceback=where)
+
+
+def value_of(ready: ReadyTool, ended: Ended, timeout_s: float | None, mode: Mode = BLOCKING) -> Any:
+    """Return what a tool's function gave.
+
+    Raises:
+        ToolInvocationError: it raised anything, `sys.exit()` included; `__cause__` is what it raised.
+        ToolTimeoutError: it did not finish in time.
+        KeyboardInterrupt: passed on.
+    """
+    value, error = ended
+    if error is None:
+        return value
+    if isinstance(error, OutOfTime):
+        raise ToolTimeoutError(f"Tool {ready.tool.name!r} did not finish within {timeout_s:g} s; it was given up.")
+    if isinstance(error, (ToolError, KeyboardInterrupt)) or mode.is_cancelling(error):
+        raise error
+    raise ToolInvocationError(
+        f"Tool {ready.tool.name!r} failed with {type(error).__name__}: {safe_str(error)}"
+    ) from error
 
 
 def calls_of(messages: Iterable[Any]) -> list[ToolCall]:

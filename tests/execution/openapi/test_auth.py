@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError
-from toolkit.execution.openapi.auth import Signature, as_credentials, check_names, signature
+from toolkit.execution.openapi.auth import as_credentials, check_names, sign
 from toolkit.execution.openapi.request import HttpRequest
 from toolkit.execution.secrets import Secret
 
@@ -18,23 +19,29 @@ BEARER = {"type": "http", "scheme": "bearer"}
 BASIC = {"type": "http", "scheme": "Basic"}
 
 
-def signed(security: list[Any], schemes: dict[str, Any], credentials: Any) -> Signature:
-    return signature(security, schemes, as_credentials(credentials))
+PLAIN = HttpRequest("GET", "https://h/x")
+
+
+def signed(security: list[Any], schemes: dict[str, Any], credentials: Any, request: HttpRequest = PLAIN) -> HttpRequest:
+    return sign(request, security, schemes, as_credentials(credentials))[0]
 
 
 @pytest.mark.parametrize(
     ("scheme", "secret", "expected"),
     [
-        (HEADER, "tok/en 1", Signature(headers=(("X-Key", b"tok/en 1"),), values=("tok/en 1",))),
-        (QUERY, "tok/en 1", Signature(query=(("key", "tok%2Fen%201"),), values=("tok/en 1",))),
-        (COOKIE, "tok;en", Signature(cookies=(("sid", "tok%3Ben"),), values=("tok;en",))),
-        (BEARER, "token", Signature(headers=(("Authorization", b"Bearer token"),), values=("token",))),
-        (BASIC, "u:p", Signature(headers=(("Authorization", b"Basic dTpw"),), values=("u:p", "p"))),
+        (HEADER, "tok/en 1", {"headers": (("X-Key", b"tok/en 1"),)}),
+        (QUERY, "tok/en 1", {"query": (("key", "tok%2Fen%201"),)}),
+        (COOKIE, "tok;en", {"cookies": (("sid", "tok%3Ben"),)}),
+        (BEARER, "token", {"headers": (("Authorization", b"Bearer token"),)}),
+        (BASIC, "user:pass", {"headers": (("Authorization", b"Basic dXNlcjpwYXNz"),)}),
     ],
     ids=["header", "query", "cookie", "bearer", "basic"],
 )
-def test_places(scheme: dict[str, Any], secret: str, expected: Signature) -> None:
-    assert signed([{"s": []}], {"s": scheme}, secret) == expected
+def test_places(scheme: dict[str, Any], secret: str, expected: dict[str, Any]) -> None:
+    request, mask = sign(PLAIN, [{"s": []}], {"s": scheme}, as_credentials(secret))
+    assert request == replace(PLAIN, **expected)
+    assert mask(f"it said {secret}!") == "it said [hidden]!"
+    assert mask(f"it said {secret.partition(':')[2] or secret}!") == "it said [hidden]!"
 
 
 @pytest.mark.parametrize("form", ["JWT", "Token {}", "opaque", None])
@@ -60,7 +67,7 @@ def test_unset_environment_variable_is_an_error_before_sending(monkeypatch: pyte
 
 
 def test_no_requirement_sends_no_credential() -> None:  # B-W13: an operation's [] is honoured by the caller
-    assert signed([], {"s": BEARER}, "token") == Signature()
+    assert signed([], {"s": BEARER}, "token") == PLAIN
 
 
 def test_alternatives_take_the_first_that_can_be_met() -> None:
@@ -81,8 +88,8 @@ def test_schemes_that_belong_together() -> None:
 
 
 def test_anonymous_alternative() -> None:
-    assert signed([{}, {"s": []}], {"s": BEARER}, None) == Signature()
-    assert signed([{}, {"s": []}], {"s": BEARER}, "token").values == ("token",)
+    assert signed([{}, {"s": []}], {"s": BEARER}, None) == PLAIN
+    assert signed([{}, {"s": []}], {"s": BEARER}, "token").headers == (("Authorization", b"Bearer token"),)
 
 
 @pytest.mark.parametrize(
@@ -146,10 +153,8 @@ def test_undescribed_scheme() -> None:
 
 def test_arguments_cannot_replace_the_credential() -> None:
     request = HttpRequest("GET", "https://h/x", (("key", "mine"),), (("x-key", b"mine"),), (("sid", "mine"),))
-    found = signed(
-        [{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, {"a": "real", "b": "real", "c": "real"}
-    )
-    result = found.sign(request)
+    real = {"a": "real", "b": "real", "c": "real"}
+    result = signed([{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, real, request)
     assert (result.query, result.headers, result.cookies) == (
         (("key", "real"),),
         (("X-Key", b"real"),),
@@ -158,4 +163,5 @@ def test_arguments_cannot_replace_the_credential() -> None:
 
 
 def test_repr_shows_nothing() -> None:
-    assert repr(signed([{"s": []}], {"s": BEARER}, "s3cret-token")) == "Signature(1 credentials)"
+    shown = repr(sign(PLAIN, [{"s": []}], {"s": BEARER}, as_credentials("s3cret-token")))
+    assert shown == "(HttpRequest(GET https://h/x), Mask(1 credentials))"

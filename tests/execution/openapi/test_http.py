@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import logging
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
 from toolkit.execution.openapi.http import Limits, WireRequest, _Watch, exchange, fetch, origin, place
 
 LIMITS = Limits(timeout_s=5, max_bytes=10_000)
@@ -215,12 +214,6 @@ def test_nothing_of_the_url_is_logged(echo: Any, caplog: pytest.LogCaptureFixtur
     get(f"{echo.url}/x?key=s3cret", X_Key="s3cret")
     mine = [record.getMessage() for record in caplog.records if record.name.startswith("http")]
     assert not [line for line in mine if "s3cret" in line]
-
-
-def test_missing_package_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(UserError, match=r"local-tool-calling\[openapi\]"):
-        get("http://127.0.0.1:9")
 
 
 def test_place_and_origin() -> None:

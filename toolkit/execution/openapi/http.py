@@ -12,19 +12,24 @@ import math
 import socket
 import threading
 import time
+import urllib.request
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import httpx
+
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
-from toolkit.execution._extras import load_extra
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
-
-Trace = Callable[[str, Mapping[str, Any]], None]
+_DEFAULTS = (
+    ("Accept", b"application/json, */*;q=0.5"),
+    ("Accept-Encoding", b"identity"),  # a compressed answer could unpack to any size
+    ("User-Agent", b"toolkit"),
+)
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,7 @@ def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, st
 
 
 def _redirected(request: WireRequest, status: int, target: str) -> WireRequest:
-    keep = status in (307, 308) or request.method in ("GET", "HEAD")
-    if keep:
+    if status in (307, 308) or request.method in ("GET", "HEAD"):
         return replace(request, url=target)
     headers = tuple((k, v) for k, v in request.headers if k.lower() not in ("content-type", "content-length"))
     return WireRequest("GET", target, headers)
@@ -149,14 +153,13 @@ def _redirected(request: WireRequest, status: int, target: str) -> WireRequest:
 
 def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
     """Make one round trip; return the answer, and where it redirects to."""
-    httpx = load_extra("httpx", "openapi")
     wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
     left = deadline - time.monotonic()
     watch = _Watch(left)
     wire.extensions = {"timeout": httpx.Timeout(max(left, 0.001)).as_dict(), "trace": watch.trace}
     failure: Exception | None = None
     try:
-        with watch, _transport(httpx, request.url) as transport:
+        with watch, _transport(request.url) as transport:
             received = _receive(transport.handle_request(wire), request.url, limits)
         if not watch.fired:  # a cut connection looks like the end of an answer without Content-Length
             return received
@@ -172,12 +175,10 @@ def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer
     raise ToolInvocationError(f"{place(request.url)} cannot be reached: {type(failure).__name__}: {failure}.")
 
 
-def _headers(request: WireRequest) -> list[tuple[str, bytes]]:
+def _headers(request: WireRequest) -> httpx.Headers:
     given = {name.lower() for name, _ in request.headers}
-    # identity: a compressed answer could unpack to any size
-    defaults = (("Accept", b"application/json, */*;q=0.5"), ("Accept-Encoding", b"identity"))
-    more = [(name, value) for name, value in (*defaults, ("User-Agent", b"toolkit")) if name.lower() not in given]
-    return [*request.headers, *more]
+    more = (item for item in _DEFAULTS if item[0].lower() not in given)
+    return httpx.Headers([(name.encode(), value) for name, value in (*request.headers, *more)])
 
 
 def _receive(response: Any, url: str, limits: Limits) -> tuple[Answer, str | None]:
@@ -255,7 +256,7 @@ class _Watch:
         self._timer.cancel()
 
 
-def _transport(httpx: Any, url: str) -> Any:
+def _transport(url: str) -> httpx.HTTPTransport:
     """Make a transport for one exchange; a kept connection would outlive a notebook cell."""
     limits = httpx.Limits(max_keepalive_connections=0)
     return httpx.HTTPTransport(verify=_tls_context(), limits=limits, proxy=_proxy(url), trust_env=True)
@@ -263,13 +264,11 @@ def _transport(httpx: Any, url: str) -> Any:
 
 @functools.cache
 def _tls_context() -> Any:
-    return load_extra("httpx", "openapi").create_ssl_context()
+    return httpx.create_ssl_context()
 
 
 def _proxy(url: str) -> str | None:
     """Return the proxy that the environment names for a URL."""
-    import urllib.request
-
     parts = urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme.lower()) or proxies.get("all")

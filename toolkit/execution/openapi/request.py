@@ -6,11 +6,12 @@ Not here: spelling single values (`encoding`), credentials (`auth`), sending (`h
 from __future__ import annotations
 
 import re
-import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
+
+import httpx
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError
 from toolkit.execution.openapi.body import FORM, MULTIPART, is_json
@@ -56,6 +57,15 @@ class HttpRequest:
         """Return the URL with its query."""
         query = "&".join(f"{name}={value}" for name, value in self.query)
         return f"{self.url}?{query}" if query else self.url
+
+    def having(self, part: str, pairs: Iterable[tuple[str, Any]]) -> HttpRequest:
+        """Return the request with pairs in its `headers`, `query` or `cookies`, in place of those of the same names."""
+        fold = str.lower if part == "headers" else str
+        new = tuple(pairs)
+        names = {fold(name) for name, _ in new}
+        kept = (pair for pair in getattr(self, part) if fold(pair[0]) not in names)
+        changed: dict[str, Any] = {part: (*kept, *new)}
+        return replace(self, **changed)
 
     def to_wire(self) -> WireRequest:
         """Return the request as it goes out."""
@@ -123,32 +133,22 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
         ToolArgumentsError: a required one is missing, or a value cannot be sent safely.
         ToolInvocationError: the path would leave the server.
     """
-    values = {item.argument: (item, _value(item, arguments)) for item in operation.arguments}
-    placed = [(item, value) for item, value in values.values() if value is not _MISSING]
-    url = base_url + _path(operation, {item.name: (item, value) for item, value in placed if item.place == "path"})
+    given = ((item, _value(item, arguments)) for item in operation.arguments)
+    placed: dict[str, list[tuple[Parameter, Any]]] = {"path": [], "query": [], "header": [], "cookie": [], "body": []}
+    for item, value in given:
+        if value is not _MISSING:
+            placed[item.place].append((item, value))
+    url = base_url + _path(operation, {item.name: (item, value) for item, value in placed["path"]})
     if origin(url) != origin(base_url):
         raise ToolInvocationError(f"Path {operation.path!r} would leave the server {place(base_url)!r}.")
-    content_type, content = _body(operation, {i.name: v for i, v in placed if i.place == "body"})
-    headers = [
-        (item.name, header_value(item.name, value, item.explode)) for item, value in placed if item.place == "header"
-    ]
+    content_type, content = _body(operation, {item.name: value for item, value in placed["body"]})
+    headers = [(item.name, header_value(item.name, value, item.explode)) for item, value in placed["header"]]
     if content_type:
         headers.append(("Content-Type", content_type.encode()))
-    query = [pair for item, value in placed if item.place == "query" for pair in _in_query(item, value)]
-    cookies = [
-        pair
-        for item, value in placed
-        if item.place == "cookie"
-        for pair in cookie_pairs(item.name, value, item.explode)
-    ]
-    return HttpRequest(
-        operation.method,
-        url,
-        (*_fixed_query(operation), *query),
-        tuple(headers),
-        tuple(cookies),
-        content,
-    )
+    query = [pair for item, value in placed["query"] for pair in _in_query(item, value)]
+    cookies = [pair for item, value in placed["cookie"] for pair in cookie_pairs(item.name, value, item.explode)]
+    query = [*_fixed_query(operation), *query]
+    return HttpRequest(operation.method, url, tuple(query), tuple(headers), tuple(cookies), content)
 
 
 def _value(item: Parameter, arguments: Mapping[str, Any]) -> Any:
@@ -238,13 +238,14 @@ def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) ->
 
 def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
     """Write form fields as parts; a list gives one part for each item."""
-    boundary = secrets.token_hex(16)
-    lines: list[bytes] = []
-    for name, item in value.items():
-        for part in item if isinstance(item, list) else [item]:
-            label = re.sub(r'[\r\n"]', lambda match: quote(match[0]), name)
-            lines += [f"--{boundary}".encode(), f'Content-Disposition: form-data; name="{label}"'.encode()]
-            lines += [b"Content-Type: application/json"] if isinstance(part, Mapping) else []
-            lines += [b"", _bytes("" if part is None else text_of(part))]
-    lines += [f"--{boundary}--".encode(), b""]
-    return f"{MULTIPART}; boundary={boundary}", b"\r\n".join(lines)
+    parts = [(_bytes(name).decode(), part) for name, item in value.items() for part in (item if isinstance(item, list) else [item])]
+    files = [(name, _part(part)) for name, part in parts]
+    if not files:
+        return f"{MULTIPART}; boundary=none", b"--none--\r\n"
+    form = httpx.Request("POST", "http://form", files=files)
+    return form.headers["content-type"], form.read()
+
+
+def _part(value: Any) -> tuple[None, bytes, str | None]:
+    text = _bytes("" if value is None else text_of(value))
+    return None, text, "application/json" if isinstance(value, Mapping) else None

@@ -8,23 +8,22 @@ Not here: letting a model choose the call (`toolkit.execution.openapi.tool`).
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
-from toolkit.execution.functions import RemoteCall
-from toolkit.execution.openapi.auth import Credentials, Signature, as_credentials, check_names, signature
+from toolkit.execution.openapi.auth import Credentials, as_credentials, check_names, sign
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
-from toolkit.execution.openapi.request import HttpRequest, build_request, server_url
+from toolkit.execution.openapi.request import build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
-from toolkit.execution.secrets import hide, hide_all
+from toolkit.execution.secrets import Mask
 from toolkit.tools import Effect, Tool
 
 _EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}
@@ -92,61 +91,45 @@ class OpenAPIService:
         Raises:
             ToolNotFoundException: there is none, or it is not allowed.
         """
-        for spelling in ("name", "id"):
-            for operation in self.operations:
-                if getattr(operation, spelling) == name:
-                    return operation
-        names = [operation.name for operation in self.operations]
-        raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}")
-
-    def request(self, name: str, arguments: Any) -> HttpRequest:
-        """Return the request that a call would send, without credentials.
-
-        Raises:
-            ToolError: the operation is not allowed, or the arguments do not fit.
-        """
-        operation = self.find(name)
-        checked = self._ready[operation.name].checked(arguments)
-        return build_request(operation, checked, server_url(operation, self.spec.location, self.server))
-
-    def signature(self, name: str, url: str) -> Signature:
-        """Return what authenticates a call of an operation at `url`.
-
-        Raises:
-            ToolInvocationError: a credential is missing, or it would go to a host it was not given for.
-        """
-        operation = self.find(name)
-        signed = signature(operation.security, self.spec.security_schemes, self.credentials)
-        if signed.values and origin(url) not in self.home:
-            raise ToolInvocationError(
-                f"Nothing was sent: operation {operation.name!r} is on another host, {urlsplit(url).hostname!r}, than "
-                "the credentials were given for. Name it in credential_hosts if it may have them."
+        found = {operation.id: operation for operation in reversed(self.operations)}
+        found |= {operation.name: operation for operation in self.operations}
+        if name not in found:
+            names = [operation.name for operation in self.operations]
+            raise ToolNotFoundException(
+                f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}"
             )
-        return signed
+        return found[name]
 
     def call(self, name: str, arguments: Any) -> Any:
         """Call an operation and return its answer: JSON as Python data, anything else as text.
 
         Raises:
             ToolError: anything that keeps the answer from being a success; the message holds no credential.
+            ConfigError: the operation has no server.
         """
         operation = self.find(name)
-        request = self.request(name, arguments)
-        signed = self.signature(name, request.url)
-        failure, answer = None, None
+        checked = self._ready[operation.name].checked(arguments)
+        request = build_request(operation, checked, server_url(operation, self.spec.location, self.server))
+        request, mask = sign(request, operation.security, self.spec.security_schemes, self.credentials)
+        if mask and origin(request.url) not in self.home:
+            host = urlsplit(request.url).hostname
+            raise ToolInvocationError(
+                f"Nothing was sent: operation {operation.name!r} is on another host, {host!r}, than the credentials "
+                "were given for. Name it in credential_hosts if it may have them."
+            )
         try:
-            answer = exchange(signed.sign(request).to_wire(), self.limits)
+            answer = exchange(request.to_wire(), self.limits)
         except ToolInvocationError as error:
-            failure = type(error)(hide(str(error), signed.values))
-        if failure is not None or answer is None:  # raised outside the handler, so that nothing is chained to it
-            raise failure or ToolInvocationError(f"{operation.name} gave no answer.")
-        return _result(operation, answer, signed)
+            failure = type(error)(mask(str(error)))
+        else:
+            return _result(operation, answer, mask)
+        raise failure  # outside the handler, so that nothing is chained to it
 
     def tools(self) -> list[Tool]:
         """Return one tool for each allowed operation; GET reads, DELETE is dangerous, the others write."""
         return [ready.tool for ready in self._ready.values()]
 
-    @cached_property
+    @functools.cached_property
     def _ready(self) -> dict[str, ReadyTool]:
         return {operation.name: make_ready(self._tool(operation)) for operation in self.operations}
 
@@ -154,12 +137,15 @@ class OpenAPIService:
         """Leave compiled validators out of a pickle; a Secret made from a token refuses by itself."""
         return {name: value for name, value in self.__dict__.items() if name != "_ready"}
 
+    def _run(self, name: str, /, **arguments: Any) -> Any:
+        return self.call(name, arguments)
+
     def _tool(self, operation: Operation) -> Tool:
         return Tool(
             operation.name,
             operation.description,
             operation.parameters,
-            RemoteCall(self, operation.name),
+            functools.partial(self._run, operation.name),
             effect=_EFFECTS.get(operation.method, "writes"),
         )
 
@@ -197,9 +183,9 @@ def _origins_of(hosts: Iterable[str]) -> frozenset[Origin]:
     return frozenset(origin(url) for url in urls)
 
 
-def _result(operation: Operation, answer: Answer, signed: Signature) -> Any:
+def _result(operation: Operation, answer: Answer, mask: Mask) -> Any:
     """Read an answer; what a server echoes of a credential is hidden too."""
-    text = hide(_text(answer), signed.values)
+    text = mask(_text(answer))
     if not 200 <= answer.status < 300:
         said = f": {text[:_MAX_ERROR]}" if text.strip() else "."
         raise ToolInvocationError(f"{operation.method} {place(answer.url)} answered {answer.status}{said}")
@@ -207,7 +193,7 @@ def _result(operation: Operation, answer: Answer, signed: Signature) -> Any:
         return {"status": answer.status}
     if "json" in answer.content_type.lower() or text.lstrip()[:1] in ("{", "["):
         try:
-            return hide_all(json.loads(text), signed.values)  # again: JSON can spell a text in many ways
+            return mask(json.loads(text))  # again: JSON can spell a text in many ways
         except (ValueError, RecursionError):
             return text
     return text
