@@ -67,9 +67,8 @@ class Decision:
         if isinstance(answer, Mapping):
             return cls("edit", dict(answer))
         if not isinstance(answer, str):  # such as an array, which is neither true nor false
-            return cls(
-                "reject", text=f"the answer was a {type(answer).__name__}, not True, False, a text or a Decision"
-            )
+            kind = type(answer).__name__
+            return cls("reject", text=f"the answer was a {kind}, not True, False, a text or a Decision")
         text = answer.strip()
         word, rest = text.partition(":")[0].casefold(), text.partition(":")[2].strip()
         if text.casefold() in ("y", "yes", "approve", "ok"):

@@ -18,7 +18,7 @@ from toolkit.execution.conversion import safe_str
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.tools import Tool
-from toolkit.tools.import_paths import dotted_path, resolve_function
+from toolkit.tools.import_paths import dotted_path, resolve_function, settings_in
 from toolkit.tools.wiring import parameters_of
 
 _TYPE = "toolkit.execution.function_caller.OpenAIFunctionCaller"
@@ -93,9 +93,7 @@ class OpenAIFunctionCaller:
         Raises:
             ConfigError: data of something else, or a path that names no function.
         """
-        if data.get("type") != _TYPE:
-            raise ConfigError(f"type {data.get('type')!r} is no OpenAIFunctionCaller; expected {_TYPE!r}.")
-        paths = data["init_parameters"]["available_functions"]
+        paths = settings_in(data, _TYPE)["available_functions"]
         return cls({name: resolve_function(path) for name, path in paths.items()})
 
     def __repr__(self) -> str:

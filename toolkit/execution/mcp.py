@@ -22,11 +22,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
-from toolkit.execution._extras import load_extra
+from toolkit.execution.openapi.http import check_limit, place
 from toolkit.execution.secrets import Secret, hide, hide_all
 from toolkit.tools import Effect, Tool
 
 _MAX_PAGES = 100
+_WRITES: Effect = "writes"
 _GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
 _STDERR_TAIL = 400  # characters of a dead server's last words
 _REOPEN = "Start it anew with reopen() on its toolset."
@@ -58,11 +59,12 @@ class McpSession:
         headers: Mapping[str, str | Secret] | None = None,
         timeout_s: float = 60.0,
     ) -> None:
-        from toolkit.execution.openapi.http import check_limit
-
         if bool(command) == bool(url):
             raise ConfigError("Give either command=['python', 'server.py'] or url='http://…/mcp', not both or neither.")
-        load_extra("mcp", "mcp")
+        try:
+            importlib.import_module("mcp")
+        except ModuleNotFoundError:
+            raise UserError('"mcp" is not installed. Install it: pip install "local-tool-calling[mcp]"') from None
         with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
             importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
@@ -74,8 +76,6 @@ class McpSession:
     @property
     def label(self) -> str:
         """Return what may stand in an error: no arguments, query or user, since they may hold credentials."""
-        from toolkit.execution.openapi.http import place
-
         return repr(self.command[0] if self.command else place(self.url))
 
     def _open(self) -> None:
@@ -103,17 +103,14 @@ class McpSession:
         if self._loop is None or not self._thread.is_alive():
             raise ToolInvocationError(f"MCP server {self.label} is gone.{self._last_words()} {_REOPEN}")
         work = asyncio.run_coroutine_threadsafe(self._call(name, arguments), self._loop)
-        failure: ToolInvocationError
         try:
             answer = work.result(self.timeout_s + _GRACE_S)
             self._late = None
-            return hide_all(read_result(name, answer), self._sealed)
+            return hide_all(_read_result(name, answer), self._sealed)
         except ToolInvocationError as error:
             failure = type(error)(hide(str(error), self._secrets))
-        except (TimeoutError, concurrent.futures.TimeoutError):
-            work.cancel()
-            failure = self._timeout(name)
         except (Exception, concurrent.futures.CancelledError) as error:  # any fault of client or server
+            work.cancel()
             failure = self._failure(name, error)
         raise failure  # outside the handlers, so that nothing unhidden is chained to it
 
@@ -196,23 +193,23 @@ class McpSession:
         except UserError:
             raise
         except BaseException as error:  # also what anyio groups
-            reason = reason_of(error)
+            reason = _reason_of(error)
         said = self._last_words()
         self.close()
         raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
 
-    def _timeout(self, name: str) -> ToolTimeoutError:
-        """Say what ran out of time, and whether the server has been silent for longer: it works off calls in a row."""
-        before, self._late = self._late, self._late or name
-        if before is None:
-            return ToolTimeoutError(f"MCP tool {name!r} did not finish within {self.timeout_s:g} s.")
-        return ToolTimeoutError(
-            f"MCP tool {name!r} did not finish within {self.timeout_s:g} s; server {self.label} has answered "
-            f"nothing since its {before!r} ran out of time. Wait, or: {_REOPEN}"
-        )
-
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
-        reason = hide(reason_of(error), self._secrets)
+        """Say why a call failed; of one out of time, whether the server has been silent for longer."""
+        if isinstance(error, TimeoutError):
+            before, self._late = self._late, self._late or name
+            said = f"MCP tool {name!r} did not finish within {self.timeout_s:g} s"
+            if before is None:
+                return ToolTimeoutError(f"{said}.")
+            return ToolTimeoutError(  # it works off calls in a row
+                f"{said}; server {self.label} has answered nothing since its {before!r} ran out of time. "
+                f"Wait, or: {_REOPEN}"
+            )
+        reason = hide(_reason_of(error), self._secrets)
         if "closed" in reason.lower() or "Resource" in type(error).__name__:
             return ToolInvocationError(
                 f"MCP server {self.label} is gone; tool {name!r} gave no result.{self._last_words()}"
@@ -257,40 +254,26 @@ def open_session(
     """
     session = McpSession(command, **options)
     try:
-        return session, [_tool(session, item, prefix) for item in _only(session.listed, allowed_tools)]
+        known = [item.name for item in session.listed]
+        wanted = known if allowed_tools is None else list(allowed_tools)
+        for name in wanted:
+            if name not in known:
+                raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
+        return session, [_tool(session, item, prefix) for item in session.listed if item.name in wanted]
     except BaseException:
         session.close()
         raise
 
 
-def _only(listed: list[Any], allowed: Iterable[str] | None) -> list[Any]:
-    if allowed is None:
-        return listed
-    wanted, known = list(allowed), [item.name for item in listed]
-    for name in wanted:
-        if name not in known:
-            raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
-    return [item for item in listed if item.name in wanted]
-
-
 def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
-    parameters = {**item.input_schema, "type": "object"}
-    parameters.setdefault("properties", {})
+    """Make a tool of one the server lists; without hints, it may write."""
+    parameters = {"properties": {}, **item.input_schema, "type": "object"}
     parameters.pop("$schema", None)
-    return Tool(
-        prefix + item.name,
-        item.description or item.title or item.name,
-        parameters,
-        functools.partial(session.run, item.name),
-        effect=_effect(item.annotations),
-    )
-
-
-def _effect(hints: Any) -> Effect:
-    """Read the server's hints; without any, a tool may write."""
-    if hints is not None and hints.read_only_hint:
-        return "reads"
-    return "dangerous" if hints is not None and hints.destructive_hint else "writes"
+    hints, effect = item.annotations, _WRITES
+    if hints is not None:
+        effect = "reads" if hints.read_only_hint else "dangerous" if hints.destructive_hint else "writes"
+    said = item.description or item.title or item.name
+    return Tool(prefix + item.name, said, parameters, functools.partial(session.run, item.name), effect=effect)
 
 
 async def _list_tools(client: Any) -> list[Any]:
@@ -305,7 +288,7 @@ async def _list_tools(client: Any) -> list[Any]:
     raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
 
 
-def read_result(name: str, result: Any) -> Any:
+def _read_result(name: str, result: Any) -> Any:
     """Return what a tool said: its text, or its structured content where the text is the same in JSON.
 
     Raises:
@@ -317,11 +300,8 @@ def read_result(name: str, result: Any) -> Any:
     structured = result.structured_content
     if structured is None or (text and _says(text) != structured):
         return text
-    return (
-        structured["result"]
-        if not text and isinstance(structured, dict) and set(structured) == {"result"}
-        else structured
-    )
+    wrapped = not text and isinstance(structured, dict) and set(structured) == {"result"}
+    return structured["result"] if wrapped else structured
 
 
 def _says(text: str) -> Any:
@@ -345,10 +325,10 @@ def _block(block: Any) -> str:
     return f"[{block.type} {kind} {where or f'{size} base64 characters'}]"
 
 
-def reason_of(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     """Return the innermost reason in words; anyio wraps errors in groups."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
+    if isinstance(error, TimeoutError):
         return "it did not answer in time"
     return f"{type(error).__name__}: {error}".rstrip(": .")

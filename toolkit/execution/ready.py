@@ -5,6 +5,7 @@ Not here: the calls themselves (`toolkit.execution.invoker`).
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -171,35 +172,29 @@ def _accepted(parameters: dict[str, inspect.Parameter] | None, state_parameter: 
 
 def _hints(function: Any) -> dict[str, Any]:
     """Return the resolved types of the parameters; none where they cannot be resolved."""
-    try:
+    with contextlib.suppress(Exception):
         hints = resolved_hints(function, getattr(function, "__name__", "function"))
-    except Exception:
-        return {}
-    return {name: hint for name, hint in hints.items() if name != "return"}
+        return {name: hint for name, hint in hints.items() if name != "return"}
+    return {}
 
 
 def _converters(hints: dict[str, Any]) -> dict[str, Any]:
     """Return what makes Python objects of arguments, for the parameters whose types are none of JSON's own."""
-    wanted = {name: hint for name, hint in hints.items() if _is_object(hint) and not is_injected(hint)}
-    if not wanted:
-        return {}
-    import pydantic
-
     found = {}
-    for name, hint in wanted.items():
-        try:
-            found[name] = pydantic.TypeAdapter(hint)
-        except pydantic.errors.PydanticUserError:  # a class of the user's own; an explicit schema stands in for it
-            continue
+    for name, hint in hints.items():
+        if _is_object(hint) and not is_injected(hint):
+            import pydantic
+
+            # a class of the user's own has none; an explicit schema stands in for it
+            with contextlib.suppress(pydantic.errors.PydanticUserError):
+                found[name] = pydantic.TypeAdapter(hint)
     return found
 
 
 def _is_object(hint: Any) -> bool:
     """Tell whether a type needs Python objects that JSON lacks: models, enums, dates, sets, tuples."""
-    if hint in _PLAIN or isinstance(hint, (str, int, typing.TypeVar)) or hint is typing.Literal:
-        return False
     origin = typing.get_origin(hint)
-    if origin is typing.Literal:
+    if hint in _PLAIN or isinstance(hint, (str, int, typing.TypeVar)) or typing.Literal in (hint, origin):
         return False
     if origin is typing.Annotated:
         return _is_object(typing.get_args(hint)[0])
@@ -219,10 +214,8 @@ def _object(adapter: Any, name: str, value: Any, tool: str) -> Any:
         lines = [f"{path_of((name, *e['loc']))}: expected {_lower(e)}, got {shown(e['input'])}" for e in error.errors()]
         raise refusal(tool, lines) from None
     except Exception as error:  # a validator of the user's own may raise anything
-        kind, words = type(error).__name__, safe_str(error)
-        raise refusal(
-            tool, [f"{name}: expected a value its type accepts ({kind}: {words}), got {shown(value)}"]
-        ) from error
+        said = f"{type(error).__name__}: {safe_str(error)}"
+        raise refusal(tool, [f"{name}: expected a value its type accepts ({said}), got {shown(value)}"]) from error
 
 
 def _defaults(parameters: dict[str, inspect.Parameter] | None) -> dict[str, Any]:

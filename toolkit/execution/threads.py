@@ -101,10 +101,6 @@ class _Loop:
             except (SystemExit, KeyboardInterrupt):  # the task holds it, and whoever awaits the task gets it
                 continue
 
-    def lives(self) -> bool:
-        """Tell whether the loop can take a coroutine."""
-        return self.thread.is_alive() and not self.loop.is_closed()
-
     def answers(self) -> bool:
         """Tell whether the loop still turns; a coroutine that blocks it stops it for all."""
         pong = threading.Event()
@@ -140,7 +136,10 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
     """
     if threading.current_thread().name == "toolkit-loop":  # a sync tool that a coroutine tool calls
         return within(lambda: _opened(asyncio.run(_ended(coroutine))), timeout_s or threading.TIMEOUT_MAX)
-    home = _home()
+    with _lock:
+        if not (_shared and _shared[0].thread.is_alive() and not _shared[0].loop.is_closed()):
+            _shared[:] = [_Loop()]
+        home = _shared[0]
     future = asyncio.run_coroutine_threadsafe(_ended(coroutine), home.loop)
     if concurrent.futures.wait([future], timeout_s).done:
         return _opened(future.result())
@@ -150,14 +149,6 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
             if home in _shared:
                 _shared.remove(home)
     raise OutOfTime(timeout_s)
-
-
-def _home() -> _Loop:
-    """Return the shared loop; a new one where there is none, or it is dead."""
-    with _lock:
-        if not (_shared and _shared[0].lives()):
-            _shared[:] = [_Loop()]
-        return _shared[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,11 +43,7 @@ class Toolset:
 
     @classmethod
     def from_openapi(
-        cls,
-        spec: Any,
-        credentials: Any = None,
-        allowed_operations: Iterable[str] | None = None,
-        **options: Any,
+        cls, spec: Any, credentials: Any = None, allowed_operations: Iterable[str] | None = None, **options: Any
     ) -> Toolset:
         """Make one tool of each operation of a REST API; DELETE is marked dangerous.
 
@@ -114,10 +110,7 @@ class Toolset:
     def __getitem__(self, key: str | int) -> Tool:
         if isinstance(key, int):
             return self.tools[key]
-        found = next((tool for tool in self.tools if tool.name == key), None)
-        if found is None:
-            raise KeyError(key)
-        return found
+        return {tool.name: tool for tool in self.tools}[key]
 
     def __add__(self, other: Any) -> Toolset:
         return Toolset([*self, other] if isinstance(other, Tool) else [*self, *as_tools(other)])

@@ -53,6 +53,7 @@ def parameters_model(function: Callable[..., Any]) -> Any:
         ConfigError: a parameter has no type, is positional-only, or its type has no JSON Schema.
     """
     import pydantic
+    from pydantic.fields import FieldInfo
 
     name = getattr(function, "__name__", type(function).__name__)
     hints = resolved_hints(function, name)
@@ -75,7 +76,7 @@ def parameters_model(function: Callable[..., Any]) -> Any:
         # an alias lets names pass that pydantic keeps for itself (a leading underscore, `model_…`)
         fields[f"p_{parameter.name}"] = (
             _annotated(hints[parameter.name]),
-            pydantic.Field(default, alias=parameter.name) if not _is_field(default) else default,
+            default if isinstance(default, FieldInfo) else pydantic.Field(default, alias=parameter.name),
         )
     config = pydantic.ConfigDict(arbitrary_types_allowed=False, protected_namespaces=())
     try:
@@ -89,12 +90,6 @@ def parameters_model(function: Callable[..., Any]) -> Any:
 def is_injected(hint: Any) -> bool:
     """Tell whether a parameter of this type is given by the invoker, such as the live State."""
     return any(getattr(kind, "injected_into_tools", False) for kind in (hint, *typing.get_args(hint)))
-
-
-def _is_field(value: Any) -> bool:
-    from pydantic.fields import FieldInfo
-
-    return isinstance(value, FieldInfo)
 
 
 def _annotated(hint: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError
 from toolkit.execution.openapi.auth import as_credentials, check_names, sign
-from toolkit.execution.openapi.request import HttpRequest
+from toolkit.execution.openapi.http import HttpRequest
 from toolkit.execution.secrets import Secret
 
 HEADER = {"type": "apiKey", "in": "header", "name": "X-Key"}
@@ -29,11 +29,11 @@ def signed(security: list[Any], schemes: dict[str, Any], credentials: Any, reque
 @pytest.mark.parametrize(
     ("scheme", "secret", "expected"),
     [
-        (HEADER, "tok/en 1", {"headers": (("X-Key", b"tok/en 1"),)}),
+        (HEADER, "tok/en 1", {"fields": (("X-Key", b"tok/en 1"),)}),
         (QUERY, "tok/en 1", {"query": (("key", "tok%2Fen%201"),)}),
         (COOKIE, "tok;en", {"cookies": (("sid", "tok%3Ben"),)}),
-        (BEARER, "token", {"headers": (("Authorization", b"Bearer token"),)}),
-        (BASIC, "user:pass", {"headers": (("Authorization", b"Basic dXNlcjpwYXNz"),)}),
+        (BEARER, "token", {"fields": (("Authorization", b"Bearer token"),)}),
+        (BASIC, "user:pass", {"fields": (("Authorization", b"Basic dXNlcjpwYXNz"),)}),
     ],
     ids=["header", "query", "cookie", "bearer", "basic"],
 )
@@ -47,11 +47,11 @@ def test_places(scheme: dict[str, Any], secret: str, expected: dict[str, Any]) -
 @pytest.mark.parametrize("form", ["JWT", "Token {}", "opaque", None])
 def test_bearer_format_does_not_swallow_the_token(form: Any) -> None:  # B-W17
     found = signed([{"s": []}], {"s": {**BEARER, "bearerFormat": form}}, "the-token")
-    assert found.headers == (("Authorization", b"Bearer the-token"),)
+    assert found.fields == (("Authorization", b"Bearer the-token"),)
 
 
 def test_bearer_is_not_written_twice() -> None:
-    assert signed([{"s": []}], {"s": BEARER}, "Bearer abcd").headers == (("Authorization", b"Bearer abcd"),)
+    assert signed([{"s": []}], {"s": BEARER}, "Bearer abcd").fields == (("Authorization", b"Bearer abcd"),)
 
 
 @pytest.mark.parametrize("credentials", [None, {"other": "x"}], ids=["none", "another"])
@@ -72,12 +72,12 @@ def test_no_requirement_sends_no_credential() -> None:  # B-W13: an operation's 
 
 def test_alternatives_take_the_first_that_can_be_met() -> None:
     schemes = {"a": HEADER, "b": BEARER}
-    assert signed([{"a": []}, {"b": []}], schemes, {"b": "token"}).headers == (("Authorization", b"Bearer token"),)
+    assert signed([{"a": []}, {"b": []}], schemes, {"b": "token"}).fields == (("Authorization", b"Bearer token"),)
 
 
 def test_the_required_scheme_counts_not_the_first_one() -> None:
     found = signed([{"b": []}], {"a": HEADER, "b": BEARER}, "token")
-    assert found.headers == (("Authorization", b"Bearer token"),)
+    assert found.fields == (("Authorization", b"Bearer token"),)
 
 
 def test_schemes_that_belong_together() -> None:
@@ -89,7 +89,7 @@ def test_schemes_that_belong_together() -> None:
 
 def test_anonymous_alternative() -> None:
     assert signed([{}, {"s": []}], {"s": BEARER}, None) == PLAIN
-    assert signed([{}, {"s": []}], {"s": BEARER}, "token").headers == (("Authorization", b"Bearer token"),)
+    assert signed([{}, {"s": []}], {"s": BEARER}, "token").fields == (("Authorization", b"Bearer token"),)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_other_schemes_are_refused_without_showing_the_credential(scheme: Any) -
 
 
 def test_access_token_got_elsewhere_can_be_given_by_name() -> None:
-    assert signed([{"s": []}], {"s": {"type": "oauth2"}}, {"s": "token"}).headers == (
+    assert signed([{"s": []}], {"s": {"type": "oauth2"}}, {"s": "token"}).fields == (
         ("Authorization", b"Bearer token"),
     )
 
@@ -132,7 +132,7 @@ def test_unusable_credentials_are_not_shown(scheme: Any, secret: str, match: str
 
 
 def test_line_break_at_the_end_of_a_key_is_dropped() -> None:
-    assert signed([{"s": []}], {"s": HEADER}, "key-1\n").headers == (("X-Key", b"key-1"),)
+    assert signed([{"s": []}], {"s": HEADER}, "key-1\n").fields == (("X-Key", b"key-1"),)
 
 
 def test_credentials_that_the_document_has_no_use_for() -> None:
@@ -155,7 +155,7 @@ def test_arguments_cannot_replace_the_credential() -> None:
     request = HttpRequest("GET", "https://h/x", (("key", "mine"),), (("x-key", b"mine"),), (("sid", "mine"),))
     real = {"a": "real", "b": "real", "c": "real"}
     result = signed([{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, real, request)
-    assert (result.query, result.headers, result.cookies) == (
+    assert (result.query, result.fields, result.cookies) == (
         (("key", "real"),),
         (("X-Key", b"real"),),
         (("sid", "real"),),

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
-from toolkit.execution.openapi.http import Limits, WireRequest, _Watch, exchange, fetch, origin, place
+from toolkit.execution.openapi.http import HttpRequest, Limits, _Watch, exchange, no_downgrade, origin, place
 
 LIMITS = Limits(timeout_s=5, max_bytes=10_000)
 
 
 def get(url: str, limits: Limits = LIMITS, **headers: str) -> Any:
-    return exchange(WireRequest("GET", url, tuple((k, v.encode()) for k, v in headers.items())), limits)
+    return exchange(HttpRequest("GET", url, (), tuple((k, v.encode()) for k, v in headers.items())), limits)
 
 
 class RawServer:
@@ -192,21 +192,14 @@ def test_redirects_are_bounded(echo: Any) -> None:
 def test_redirected_post(httpserver: Any, status: int, method: str, body: bytes) -> None:
     httpserver.expect_ordered_request("/a").respond_with_data("", status, {"Location": "/b"})
     httpserver.expect_ordered_request("/b", method=method, data=body).respond_with_data("ok")
-    request = WireRequest("POST", httpserver.url_for("/a"), (("Content-Type", b"text/plain"),), b"data")
+    request = HttpRequest("POST", httpserver.url_for("/a"), (), (("Content-Type", b"text/plain"),), (), b"data")
     assert exchange(request, LIMITS).body == b"ok"
 
 
 def test_documents_are_not_fetched_from_https_by_http() -> None:
-    from toolkit.execution.openapi.http import _no_downgrade
-
-    assert not _no_downgrade("https://a/x", "http://a/x")
-    assert not _no_downgrade("http://a/x", "file:///x")
-    assert _no_downgrade("http://a/x", "https://b/x")
-
-
-def test_fetch_sends_no_credentials(echo: Any) -> None:
-    fetch(f"{echo.url}/x", LIMITS)
-    assert not {"Authorization", "Cookie"} & set(echo.last.headers)
+    assert not no_downgrade("https://a/x", "http://a/x")
+    assert not no_downgrade("http://a/x", "file:///x")
+    assert no_downgrade("http://a/x", "https://b/x")
 
 
 def test_nothing_of_the_url_is_logged(echo: Any, caplog: pytest.LogCaptureFixture) -> None:

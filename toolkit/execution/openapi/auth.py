@@ -14,7 +14,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, UserError
 from toolkit.execution.openapi.encoding import cookie_pairs, header_value, query_pairs
-from toolkit.execution.openapi.request import HttpRequest
+from toolkit.execution.openapi.http import HttpRequest
 from toolkit.execution.secrets import Mask, Secret, as_secret
 
 _SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "http basic")
@@ -132,14 +132,14 @@ def _placed(request: HttpRequest, name: str, scheme: Any, value: str) -> tuple[H
         if ":" not in value:
             raise ToolInvocationError("Nothing was sent: HTTP basic needs a credential of the form 'user:password'.")
         coded = b"Basic " + base64.b64encode(value.encode())
-        return request.having("headers", [("Authorization", coded)]), [value, value.partition(":")[2]]
+        return request.having("fields", [("Authorization", coded)]), [value, value.partition(":")[2]]
     key = str(scheme.get("name"))
     if kind == "apiKey header":
-        return request.having("headers", [(key, header_value(key, value))]), [value]
+        return request.having("fields", [(key, header_value(key, value))]), [value]
     if kind == "apiKey query":
         return request.having("query", query_pairs(key, value, "form", True)), [value]
     if kind == "apiKey cookie":
         return request.having("cookies", cookie_pairs(key, value, True)), [value]
     # a bearer token; one for oauth2 or openIdConnect is given by name, so an access token got elsewhere is meant
     token = value[7:].strip() if value[:7].lower() == "bearer " else value
-    return request.having("headers", [("Authorization", f"Bearer {token}".encode())]), [token]
+    return request.having("fields", [("Authorization", f"Bearer {token}".encode())]), [token]

@@ -50,16 +50,25 @@ def json_of(value: Any) -> str:
         raise ToolArgumentsError(f"A value cannot be written as JSON: {error}.") from None
 
 
+def utf8(text: str, what: str) -> bytes:
+    """Return the bytes of a text.
+
+    Raises:
+        ToolArgumentsError: it holds half a character.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolArgumentsError(f"{what} holds half a character and cannot be sent.") from None
+
+
 def escape(value: Any, safe: str = "") -> str:
     """Percent-encode one value.
 
     >>> escape("a/b?c=1")
     'a%2Fb%3Fc%3D1'
     """
-    try:
-        return quote(text_of(value), safe=safe)
-    except UnicodeEncodeError:
-        raise ToolArgumentsError(f"{value!r} holds half a character and cannot be sent.") from None
+    return quote(utf8(text_of(value), repr(value)), safe=safe)
 
 
 def path_value(name: str, value: Any, style: str, explode: bool) -> str:
@@ -71,16 +80,8 @@ def path_value(name: str, value: Any, style: str, explode: bool) -> str:
     if style == "label":
         return "." + _joined(value, "." if explode else ",", explode)
     if style == "matrix":
-        return _matrix(escape(name), value, explode)
+        return "".join(f";{key}={item}" for key, item in _pairs(escape(name), value, explode))
     return _joined(value, ",", explode)
-
-
-def _matrix(name: str, value: Any, explode: bool) -> str:
-    if explode and isinstance(value, Mapping):
-        return "".join(f";{escape(key)}={escape(item)}" for key, item in value.items())
-    if explode and isinstance(value, list):
-        return "".join(f";{name}={escape(item)}" for item in value)
-    return f";{name}={_joined(value, ',', False)}"
 
 
 def _joined(value: Any, separator: str, explode: bool, spell: Callable[[Any], str] = escape) -> str:
@@ -90,6 +91,15 @@ def _joined(value: Any, separator: str, explode: bool, spell: Callable[[Any], st
         equals = "=" if explode else separator
         return separator.join(f"{spell(key)}{equals}{spell(item)}" for key, item in value.items())
     return spell(value)
+
+
+def _pairs(key: str, value: Any, explode: bool, separator: str = ",", safe: str = "") -> Pairs:
+    """Spell a value under a name, as one pair or, exploded, as one for each item."""
+    if explode and isinstance(value, list):
+        return [(key, escape(item, safe)) for item in value]
+    if explode and isinstance(value, Mapping):
+        return [(escape(inner), escape(item, safe)) for inner, item in value.items()]
+    return [(key, _joined(value, separator, False, lambda item: escape(item, safe)))]
 
 
 def query_pairs(name: str, value: Any, style: str, explode: bool, allow_reserved: bool = False) -> Pairs:
@@ -104,23 +114,16 @@ def query_pairs(name: str, value: Any, style: str, explode: bool, allow_reserved
     key = escape(name, "[]")
     if style == "deepObject":
         return _deep(key, value, safe)
-    if explode and isinstance(value, list):
-        return [(key, escape(item, safe)) for item in value]
-    if explode and isinstance(value, Mapping):
-        return [(escape(inner), escape(item, safe)) for inner, item in value.items()]
-    return [(key, _joined(value, _SEPARATORS.get(style, ","), False, lambda item: escape(item, safe)))]
+    return _pairs(key, value, explode, _SEPARATORS.get(style, ","), safe)
 
 
 def _deep(key: str, value: Any, safe: str) -> Pairs:
     if isinstance(value, Mapping):
         return [pair for inner, item in value.items() for pair in _deep(f"{key}[{escape(inner)}]", item, safe)]
     if isinstance(value, list):
-        return [pair for item in value for pair in _deep(f"{key}[]" if _is_nested(item) else key, item, safe)]
+        nested = (f"{key}[]" if isinstance(item, (Mapping, list)) else key for item in value)
+        return [pair for inner, item in zip(nested, value, strict=True) for pair in _deep(inner, item, safe)]
     return [(key, escape(value, safe))]
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, (Mapping, list))
 
 
 def header_value(name: str, value: Any, explode: bool = False) -> bytes:
@@ -134,10 +137,7 @@ def header_value(name: str, value: Any, explode: bool = False) -> bytes:
     text = _joined(value, ",", explode, text_of)
     if _CONTROL.search(text):
         raise ToolArgumentsError(f"The value of header {name!r} holds a control character, such as a line break.")
-    try:
-        return text.strip().encode()
-    except UnicodeEncodeError:
-        raise ToolArgumentsError(f"The value of header {name!r} holds half a character and cannot be sent.") from None
+    return utf8(text.strip(), f"The value of header {name!r}")
 
 
 def cookie_pairs(name: str, value: Any, explode: bool) -> Pairs:
@@ -146,8 +146,4 @@ def cookie_pairs(name: str, value: Any, explode: bool) -> Pairs:
     >>> cookie_pairs("sid", "a;b", True)
     [('sid', 'a%3Bb')]
     """
-    if explode and isinstance(value, list):
-        return [(escape(name), escape(item, _COOKIE_SAFE)) for item in value]
-    if explode and isinstance(value, Mapping):
-        return [(escape(key), escape(item, _COOKIE_SAFE)) for key, item in value.items()]
-    return [(escape(name), _joined(value, "%2C", False, lambda item: escape(item, _COOKIE_SAFE)))]
+    return _pairs(escape(name), value, explode, "%2C", _COOKIE_SAFE)

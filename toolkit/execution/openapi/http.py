@@ -46,16 +46,55 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class WireRequest:
-    """Hold what goes over the wire; may hold credentials, so it has no telling repr."""
+class HttpRequest:
+    """Hold a request in parts; names and values are encoded already. It may hold credentials, so its repr tells little.
+
+    Attributes:
+        method: in capitals.
+        address: the URL without the query.
+        query: encoded pairs.
+        fields: headers but Cookie, by name.
+        cookies: encoded pairs.
+        content: the body's bytes, or None.
+    """
 
     method: str
-    url: str
-    headers: tuple[tuple[str, bytes], ...] = ()
+    address: str
+    query: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, bytes], ...] = ()
+    cookies: tuple[tuple[str, str], ...] = ()
     content: bytes | None = None
 
+    @property
+    def url(self) -> str:
+        """Return the URL with the query."""
+        query = "&".join(f"{name}={value}" for name, value in self.query)
+        return f"{self.address}?{query}" if query else self.address
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """Return all headers."""
+        cookie = "; ".join(f"{name}={value}" for name, value in self.cookies)
+        return (*self.fields, ("Cookie", cookie.encode())) if cookie else self.fields
+
+    def having(self, part: str, pairs: Iterable[tuple[str, Any]]) -> HttpRequest:
+        """Return the request with pairs in its `fields`, `query` or `cookies`, in place of those of the same names."""
+        fold = str.lower if part == "fields" else str
+        new = tuple(pairs)
+        names = {fold(name) for name, _ in new}
+        kept = (pair for pair in getattr(self, part) if fold(pair[0]) not in names)
+        changed: dict[str, Any] = {part: (*kept, *new)}
+        return replace(self, **changed)
+
+    def redirected(self, status: int, target: str) -> HttpRequest:
+        """Return the request that follows a redirect; but for 307 and 308, what is no GET becomes one."""
+        if status in (307, 308) or self.method in ("GET", "HEAD"):
+            return replace(self, address=target, query=())
+        kept = tuple((name, value) for name, value in self.fields if name.lower() != "content-type")
+        return HttpRequest("GET", target, (), kept, self.cookies)
+
     def __repr__(self) -> str:
-        return f"WireRequest({self.method} {place(self.url)})"
+        return f"HttpRequest({self.method} {place(self.address)})"
 
 
 @dataclass(frozen=True)
@@ -102,24 +141,21 @@ def origin(url: str) -> tuple[str, str, int]:
     return scheme, (parts.hostname or "").lower(), parts.port or (443 if scheme == "https" else 80)
 
 
-def fetch(url: str, limits: Limits) -> Answer:
-    """Get a document without credentials; redirects may change the host, but not from https to http."""
-    return exchange(WireRequest("GET", url), limits, may_follow=_no_downgrade)
-
-
-def _no_downgrade(here: str, there: str) -> bool:
+def no_downgrade(here: str, there: str) -> bool:
+    """Let a redirect change the host, but not from https to http."""
     schemes = urlsplit(here).scheme.lower(), urlsplit(there).scheme.lower()
     return schemes[1] == "https" or schemes == ("http", "http")
 
 
-def _same_origin(here: str, there: str) -> bool:
+def same_origin(here: str, there: str) -> bool:
+    """Let a redirect change the path only."""
     try:
         return origin(here) == origin(there)
     except ValueError:  # no such port, say
         return False
 
 
-def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, str], bool] = _same_origin) -> Answer:
+def exchange(request: HttpRequest, limits: Limits, may_follow: Callable[[str, str], bool] = same_origin) -> Answer:
     """Send a request, follow allowed redirects, and return the last answer, whatever its status.
 
     Args:
@@ -140,18 +176,11 @@ def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, st
             raise ToolInvocationError(
                 f"{place(request.url)} redirects to another place, {place(target)!r}, and is not followed."
             )
-        request = _redirected(request, answer.status, target)
+        request = request.redirected(answer.status, target)
     raise ToolInvocationError(f"{place(request.url)} redirects more than {_MAX_REDIRECTS} times.")
 
 
-def _redirected(request: WireRequest, status: int, target: str) -> WireRequest:
-    if status in (307, 308) or request.method in ("GET", "HEAD"):
-        return replace(request, url=target)
-    headers = tuple((k, v) for k, v in request.headers if k.lower() not in ("content-type", "content-length"))
-    return WireRequest("GET", target, headers)
-
-
-def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
+def _once(request: HttpRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
     """Make one round trip; return the answer, and where it redirects to."""
     wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
     left = deadline - time.monotonic()
@@ -175,7 +204,7 @@ def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer
     raise ToolInvocationError(f"{place(request.url)} cannot be reached: {type(failure).__name__}: {failure}.")
 
 
-def _headers(request: WireRequest) -> httpx.Headers:
+def _headers(request: HttpRequest) -> httpx.Headers:
     given = {name.lower() for name, _ in request.headers}
     more = (item for item in _DEFAULTS if item[0].lower() not in given)
     return httpx.Headers([(name.encode(), value) for name, value in (*request.headers, *more)])

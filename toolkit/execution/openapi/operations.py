@@ -103,7 +103,7 @@ def operations(spec: OpenAPISpec, allowed: Iterable[str] | None = None) -> list[
     drafts = _drafts(spec)
     if allowed is not None:
         drafts = _only(drafts, [allowed] if isinstance(allowed, str) else list(allowed))
-    return [_finish(draft) for draft in drafts]
+    return [_operation(draft) for draft in drafts]
 
 
 def normalise(name: str) -> str:
@@ -144,51 +144,28 @@ def _only(drafts: list[_Draft], allowed: list[str]) -> list[_Draft]:
     spellings = {f"{draft.method.upper()} {draft.path}": draft for draft in drafts}
     spellings |= {draft.name: draft for draft in drafts}
     spellings |= {draft.id: draft for draft in drafts}
-    unknown = [name for name in allowed if name not in spellings]
-    if unknown:
-        near = closest(str(unknown[0]), [draft.id for draft in drafts])
-        known = ", ".join(draft.id for draft in drafts[:30])
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"allowed_operations names {unknown[0]!r}, which the document lacks.{hint} It has: {known}.")
-    kept = [spellings[name] for name in allowed]
-    return [draft for draft in drafts if draft in kept]
+    for name in allowed:
+        if name not in spellings:
+            near = closest(str(name), [draft.id for draft in drafts], n=1)
+            known = ", ".join(draft.id for draft in drafts[:30])
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"allowed_operations names {name!r}, which the document lacks.{hint} It has: {known}.")
+    kept = {spellings[name].name for name in allowed}
+    return [draft for draft in drafts if draft.name in kept]
 
 
-def _finish(draft: _Draft) -> Operation:
-    """Write the schema of one operation; a fault in it names the operation."""
+def _operation(draft: _Draft) -> Operation:
+    """Write one operation with its schema; a fault in it names the operation."""
     try:
-        return _written(draft)
+        arguments, body, parameters = _signature(draft)
+        document = draft.spec.document
+        security = _listed(draft.node if "security" in draft.node else document, "security")
+        owners = (draft.node, draft.item, document)
+        servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
     except ConfigError as error:
         raise ConfigError(
             f"Operation {draft.id!r} cannot be read: {error} Or leave it out with allowed_operations."
         ) from None
-
-
-def _written(draft: _Draft) -> Operation:
-    found = list(_parameters(draft))
-    body, body_nodes = read_body(draft.spec, draft.node.get("requestBody"), draft.base)
-    arguments = _name_arguments([parameter for parameter, _, _ in found], body_nodes)
-    schemas = {item.argument: node for item, (_, node, _) in zip(arguments, found, strict=False)}
-    schemas |= {item.argument: body_nodes[item.name][0] for item in arguments[len(found) :]}
-    written, definitions = write_schemas(draft.spec, schemas, draft.id)
-    for item, (_, _, text) in zip(arguments, found, strict=False):
-        if text and isinstance(written[item.argument], dict):
-            written[item.argument] = {**written[item.argument], "description": text}
-    parameters: dict[str, Any] = {"type": "object", "properties": written}
-    if required := [item.argument for item in arguments if item.required]:
-        parameters["required"] = required
-    if definitions:
-        parameters["$defs"] = definitions
-    return _operation(draft, tuple(arguments), body, parameters)
-
-
-def _operation(
-    draft: _Draft, arguments: tuple[Parameter, ...], body: Body | None, parameters: dict[str, Any]
-) -> Operation:
-    document = draft.spec.document
-    security = _listed(draft.node if "security" in draft.node else document, "security")
-    owners = (draft.node, draft.item, document)
-    servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
     return Operation(
         id=draft.id,
         name=draft.name,
@@ -201,6 +178,25 @@ def _operation(
         servers=tuple(item for item in servers if isinstance(item, Mapping)),
         security=tuple(item for item in security if isinstance(item, Mapping)),
     )
+
+
+def _signature(draft: _Draft) -> tuple[tuple[Parameter, ...], Body | None, dict[str, Any]]:
+    """Return the arguments of an operation, how its body is made, and the schema of all arguments."""
+    found = list(_parameters(draft))
+    body, fields = read_body(draft.spec, draft.node.get("requestBody"), draft.base)
+    arguments = _name_arguments([item for item, _, _ in found], fields)
+    nodes = [node for _, node, _ in found] + [fields[item.name][0] for item in arguments[len(found) :]]
+    named = {item.argument: node for item, node in zip(arguments, nodes, strict=True)}
+    properties, definitions = write_schemas(draft.spec, named, draft.id)
+    for item, (_, _, text) in zip(arguments, found, strict=False):
+        if text and isinstance(properties[item.argument], dict):
+            properties[item.argument] = {**properties[item.argument], "description": text}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := [item.argument for item in arguments if item.required]:
+        parameters["required"] = required
+    if definitions:
+        parameters["$defs"] = definitions
+    return tuple(arguments), body, parameters
 
 
 def _listed(owner: Mapping[str, Any], key: str) -> list[Any]:

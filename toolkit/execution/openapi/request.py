@@ -6,8 +6,7 @@ Not here: spelling single values (`encoding`), credentials (`auth`), sending (`h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
@@ -23,60 +22,14 @@ from toolkit.execution.openapi.encoding import (
     path_value,
     query_pairs,
     text_of,
+    utf8,
 )
-from toolkit.execution.openapi.http import WireRequest, origin, place
+from toolkit.execution.openapi.http import HttpRequest, origin, place
 from toolkit.execution.openapi.operations import Operation, Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _LITERAL = "/:@!$&'()*+,;=-._~%"  # what a path template may hold as it is
 _MISSING = object()
-
-
-@dataclass(frozen=True)
-class HttpRequest:
-    """Hold a request in parts; names and values are encoded already.
-
-    Attributes:
-        method: in capitals.
-        url: without query.
-        query: encoded pairs.
-        headers: name and value; without credentials.
-        cookies: encoded pairs.
-        content: the body's bytes, or None.
-    """
-
-    method: str
-    url: str
-    query: tuple[tuple[str, str], ...] = ()
-    headers: tuple[tuple[str, bytes], ...] = ()
-    cookies: tuple[tuple[str, str], ...] = ()
-    content: bytes | None = None
-
-    @property
-    def full_url(self) -> str:
-        """Return the URL with its query."""
-        query = "&".join(f"{name}={value}" for name, value in self.query)
-        return f"{self.url}?{query}" if query else self.url
-
-    def having(self, part: str, pairs: Iterable[tuple[str, Any]]) -> HttpRequest:
-        """Return the request with pairs in its `headers`, `query` or `cookies`, in place of those of the same names."""
-        fold = str.lower if part == "headers" else str
-        new = tuple(pairs)
-        names = {fold(name) for name, _ in new}
-        kept = (pair for pair in getattr(self, part) if fold(pair[0]) not in names)
-        changed: dict[str, Any] = {part: (*kept, *new)}
-        return replace(self, **changed)
-
-    def to_wire(self) -> WireRequest:
-        """Return the request as it goes out."""
-        headers = self.headers
-        if self.cookies:
-            cookie = "; ".join(f"{name}={value}" for name, value in self.cookies)
-            headers = (*headers, ("Cookie", cookie.encode()))
-        return WireRequest(self.method, self.full_url, headers, self.content)
-
-    def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {place(self.url)})"
 
 
 def server_url(operation: Operation, location: str = "", server: str | None = None) -> str:
@@ -212,19 +165,12 @@ def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, bytes |
         raise ToolArgumentsError(f"Missing required body property {missing[0]!r}. Give it.")
     value, kind = values["body"] if body.whole else dict(values), body.media_type
     if is_json(kind):
-        return kind if "*" not in kind else "application/json", _bytes(json_of(value))
+        return kind if "*" not in kind else "application/json", utf8(json_of(value), "The body")
     if kind == FORM and isinstance(value, Mapping):
         return kind, _form(value, body.encoding)
     if kind == MULTIPART and isinstance(value, Mapping):
         return _multipart(value)
-    return kind if "*" not in kind else "application/octet-stream", _bytes(text_of(value))
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise ToolArgumentsError("The body holds half a character and cannot be sent.") from None
+    return kind if "*" not in kind else "application/octet-stream", utf8(text_of(value), "The body")
 
 
 def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) -> bytes:
@@ -238,7 +184,11 @@ def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) ->
 
 def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
     """Write form fields as parts; a list gives one part for each item."""
-    parts = [(_bytes(name).decode(), part) for name, item in value.items() for part in (item if isinstance(item, list) else [item])]
+    parts = [
+        (utf8(name, "The body").decode(), part)
+        for name, item in value.items()
+        for part in (item if isinstance(item, list) else [item])
+    ]
     files = [(name, _part(part)) for name, part in parts]
     if not files:
         return f"{MULTIPART}; boundary=none", b"--none--\r\n"
@@ -247,5 +197,5 @@ def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def _part(value: Any) -> tuple[None, bytes, str | None]:
-    text = _bytes("" if value is None else text_of(value))
+    text = utf8("" if value is None else text_of(value), "The body")
     return None, text, "application/json" if isinstance(value, Mapping) else None

@@ -118,7 +118,7 @@ class OpenAPIService:
                 "were given for. Name it in credential_hosts if it may have them."
             )
         try:
-            answer = exchange(request.to_wire(), self.limits)
+            answer = exchange(request, self.limits)
         except ToolInvocationError as error:
             failure = type(error)(mask(str(error)))
         else:

@@ -121,7 +121,9 @@ class OpenAPITool:
         Raises:
             ConfigError: no document, no instruction, or options that do not exist.
         """
-        said = _instruction(messages)
+        said = as_messages(messages)
+        if not said or not said[-1].is_from(ChatRole.USER) or not (said[-1].text or "").strip():
+            raise ConfigError("The last message must be the user's instruction, and not empty.")
         service = self._service(spec, credentials)
         recipe, tools = self._request(service.tools(), fc_generator_kwargs or {})
         meta: dict[str, Any] = {}
@@ -191,17 +193,17 @@ class OpenAPITool:
         Raises:
             ConfigError: a credential is a token rather than the name of an environment variable.
         """
-        kind = type(self)
-        credentials = self.credentials
-        if isinstance(credentials, Mapping):
-            stored: Any = {name: secret.to_dict() for name, secret in credentials.items()}
+        kind, stored = type(self), self.credentials
+        if isinstance(stored, Mapping):
+            secrets: Any = {name: secret.to_dict() for name, secret in stored.items()}
         else:
-            stored = credentials.to_dict() if credentials else None
+            secrets = stored.to_dict() if stored else None
+        spec = self.spec.document if isinstance(self.spec, OpenAPISpec) else self.spec
         parameters = {
             "generator_api": self.model.name if isinstance(self.generator_api, ChatModel) else str(self.generator_api),
             "generator_api_params": _plain(self.generator_api_params),
-            "spec": self.spec.document if isinstance(self.spec, OpenAPISpec) else _as_json(self.spec),
-            "credentials": stored,
+            "spec": str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec,
+            "credentials": secrets,
             "allowed_operations": self.allowed_operations,
             "protocol": str(getattr(self.protocol, "name", self.protocol)),
             "arm": self._arm,
@@ -245,14 +247,6 @@ def _model(generator_api: Any, params: Mapping[str, Any]) -> ChatModel:
     return load_model(f"{provider}/{name}", **settings)
 
 
-def _instruction(messages: Any) -> list[ChatMessage]:
-    """Read the conversation and check that it ends with an instruction."""
-    said = as_messages(messages)
-    if not said or not said[-1].is_from(ChatRole.USER) or not (said[-1].text or "").strip():
-        raise ConfigError("The last message must be the user's instruction, and not empty.")
-    return said
-
-
 def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
     """Say why a reply holds no call."""
     known = [tool.name for tool in tools]
@@ -263,10 +257,6 @@ def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
             return f"The model called {first.name!r}, which is not offered; nothing was sent. Known: {names}."
         return f"The model's call cannot be used: {first.detail or first.reason}"
     return f"The model called no operation; it said: {reply.text.strip()[:200]}"
-
-
-def _as_json(spec: Any) -> Any:
-    return str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec
 
 
 def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
