@@ -279,7 +279,7 @@ def test_missing_required_argument() -> None:
 
 def server(spec: dict[str, Any], location: str = "", given: str | None = None) -> str:
     found = load_spec({"openapi": "3.1.0", **spec})
-    return server_url(operations(found)[0], location, given)
+    return server_url(given or operations(found)[0].server, location)
 
 
 def paths(item: dict[str, Any] | None = None, **operation: Any) -> dict[str, Any]:

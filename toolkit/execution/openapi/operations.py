@@ -55,7 +55,7 @@ class Operation:
         id: the raw operationId, or path and method where there is none.
         name: the id in [A-Za-z0-9_], at most 64 long, unique in the document.
         method: in capitals.
-        servers: the server objects in force: the operation's, else the path's, else the document's.
+        server: the server object in force: the first of the operation's, else the path's, else the document's.
         security: the security requirements in force; empty for none.
         arguments: every argument and where it goes.
         parameters: JSON Schema of the arguments.
@@ -69,7 +69,7 @@ class Operation:
     arguments: tuple[Parameter, ...]
     body: Body | None
     parameters: dict[str, Any]
-    servers: tuple[Mapping[str, Any], ...] = ()
+    server: Mapping[str, Any]
     security: tuple[Mapping[str, Any], ...] = ()
 
     def __repr__(self) -> str:
@@ -175,7 +175,7 @@ def _operation(draft: _Draft) -> Operation:
         arguments=arguments,
         body=body,
         parameters=parameters,
-        servers=tuple(item for item in servers if isinstance(item, Mapping)),
+        server=servers[0] if isinstance(servers[0], Mapping) else {},
         security=tuple(item for item in security if isinstance(item, Mapping)),
     )
 

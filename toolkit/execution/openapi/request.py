@@ -32,28 +32,25 @@ _LITERAL = "/:@!$&'()*+,;=-._~%"  # what a path template may hold as it is
 _MISSING = object()
 
 
-def server_url(operation: Operation, location: str = "", server: str | None = None) -> str:
-    """Return the base URL of an operation.
+def server_url(server: str | Mapping[str, Any], location: str = "") -> str:
+    """Return the base URL that a server is called at.
 
     Args:
-        operation: its first server counts; variables take their defaults.
+        server: a URL, or a server object of a document; its variables take their defaults.
         location: URL of the document, for a relative server.
-        server: a base URL to use instead of the document's.
 
     Raises:
         ConfigError: it is no absolute http(s) URL.
     """
-    named = server or _filled(operation.servers[0] if operation.servers else {"url": "/"})
+    named = server if isinstance(server, str) else _filled(server)
     try:
         url = urljoin(location, named)
         parts = urlsplit(url)
         origin(url)
     except ValueError as error:
-        raise ConfigError(f"Server {named!r} of operation {operation.id!r} is no URL: {error}.") from None
+        raise ConfigError(f"Server {named!r} is no URL: {error}. Give server='https://…'.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(
-            f"Operation {operation.id!r} has no server: {url!r} is not an http(s) URL. Give server='https://…'."
-        )
+        raise ConfigError(f"There is no server to call: {url!r} is not an http(s) URL. Give server='https://…'.")
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigError(f"Server {place(url)!r} must be a plain URL, without user, query or fragment.")
     return url.rstrip("/")
@@ -61,10 +58,9 @@ def server_url(operation: Operation, location: str = "", server: str | None = No
 
 def _filled(server: Mapping[str, Any]) -> str:
     variables = server.get("variables")
-    known = variables if isinstance(variables, Mapping) else {}
 
     def fill(match: re.Match[str]) -> str:
-        variable = known.get(match[1])
+        variable = variables.get(match[1]) if isinstance(variables, Mapping) else None
         if not isinstance(variable, Mapping) or "default" not in variable:
             raise ConfigError(f"Server {server.get('url')!r} has no default for {match[1]!r}. Give server='https://…'.")
         return str(variable["default"])

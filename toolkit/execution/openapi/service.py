@@ -8,10 +8,11 @@ Not here: letting a model choose the call (`toolkit.execution.openapi.tool`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -83,7 +84,9 @@ class OpenAPIService:
         check_names(secrets, spec.security_schemes)
         found = tuple(operations(spec, allowed_operations))
         service = cls(spec, found, secrets, server, limits=Limits(timeout_s, max_response_bytes))
-        return replace(service, home=_home(service) | _origins_of(credential_hosts))
+        hosts = [credential_hosts] if isinstance(credential_hosts, str) else credential_hosts
+        urls = [host if "://" in host else f"https://{host}" for host in hosts]  # a bare host means https
+        return replace(service, home=_home(service).union(map(origin, urls)))
 
     def find(self, name: str) -> Operation:
         """Return an allowed operation by its name, or by its raw operationId.
@@ -109,7 +112,7 @@ class OpenAPIService:
         """
         operation = self.find(name)
         checked = self._ready[operation.name].checked(arguments)
-        request = build_request(operation, checked, server_url(operation, self.spec.location, self.server))
+        request = build_request(operation, checked, server_url(self.server or operation.server, self.spec.location))
         request, mask = sign(request, operation.security, self.spec.security_schemes, self.credentials)
         if mask and origin(request.url) not in self.home:
             host = urlsplit(request.url).hostname
@@ -159,28 +162,18 @@ def _home(service: OpenAPIService) -> frozenset[Origin]:
     A server that only one operation or path names counts only where the document has no servers of its own and all
     of them agree, so a document cannot send a credential to a stranger through one operation.
     """
-    if service.server:
-        return frozenset({origin(service.server)})
     root = service.spec.document.get("servers")
-    if isinstance(root, list) and root:
-        items = [{"url": "/"} if not isinstance(item, Mapping) else item for item in root]
-        return frozenset().union(*(_origin_of(service, (item,)) for item in items))
-    found = frozenset().union(*(_origin_of(service, operation.servers) for operation in service.operations))
+    if service.server or (isinstance(root, list) and root):
+        servers = [service.server] if service.server else [item for item in root or () if isinstance(item, Mapping)]
+        return frozenset(_origins(servers, service.spec.location))
+    found = frozenset(_origins([item.server for item in service.operations], service.spec.location))
     return found if len(found) == 1 else frozenset()
 
 
-def _origin_of(service: OpenAPIService, servers: tuple[Mapping[str, Any], ...]) -> frozenset[Origin]:
-    stand_in = Operation("", "", "GET", "/", "", (), None, {}, servers)
-    try:
-        return frozenset({origin(server_url(stand_in, service.spec.location))})
-    except (ConfigError, ValueError):
-        return frozenset()  # an unusable server is reported when it is called
-
-
-def _origins_of(hosts: Iterable[str]) -> frozenset[Origin]:
-    """Read hosts such as `api.example.com`, `api.example.com:8443` or a URL; a bare host means https."""
-    urls = [host if "://" in host else f"https://{host}" for host in ([hosts] if isinstance(hosts, str) else hosts)]
-    return frozenset(origin(url) for url in urls)
+def _origins(servers: Iterable[str | Mapping[str, Any]], location: str) -> Iterator[Origin]:
+    for server in servers:
+        with contextlib.suppress(ConfigError):  # an unusable server is reported when it is called
+            yield origin(server_url(server, location))
 
 
 def _result(operation: Operation, answer: Answer, mask: Mask) -> Any:

@@ -217,7 +217,7 @@ def _parse_yaml(text: str) -> Any:
     except ModuleNotFoundError:
         raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
     try:
-        value = yaml.load(text, Loader=_yaml_loader(yaml))
+        value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
     _check_size(value)  # before it is copied: aliases can multiply without end
