@@ -29,42 +29,40 @@ class Body:
         media_type: such as `application/json`.
         whole: whether the argument `body` is the body, rather than one argument for each property.
         required: whether a request without body is refused.
-        needs: properties that a body must have.
         encoding: style and explode of form fields, by property.
     """
 
     media_type: str
     whole: bool
     required: bool = False
-    needs: tuple[str, ...] = ()
     encoding: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
 
 
-def read_body(spec: OpenAPISpec, request_body: Any, base: str) -> tuple[Body | None, dict[str, tuple[Node, bool]]]:
+def read_body(spec: OpenAPISpec, request_body: Any, base: str) -> tuple[Body | None, Fields]:
     """Read a request body: how it is made, and (schema, required) of each of its arguments."""
     node, base, _ = spec.follow(request_body, base)
-    content = node.get("content") if isinstance(node, Mapping) else None
-    if not isinstance(content, Mapping) or not content:
+    content = as_mapping(as_mapping(node).get("content"))
+    if not content:
         return None, {}
-    media_type = min(content, key=_preference)
-    media = content[media_type] if isinstance(content[media_type], Mapping) else {}
+    kinds = {media_type: str(media_type).partition(";")[0].strip().lower() for media_type in content}
+    media_type = min(kinds, key=lambda item: _preference(kinds[item]))
+    kind, media = kinds[media_type], as_mapping(content[media_type])
     required = node.get("required") is True
-    kind = str(media_type).partition(";")[0].strip().lower()
     schema = media.get("schema", {})
-    flat = _FlatReader(spec).read(schema, base) if _has_fields(kind) else None
+    has_fields = is_json(kind) or kind in (FORM, MULTIPART)
+    flat = _FlatReader(spec).read(schema, base) if has_fields else None
     if flat is None:
-        whole = schema if is_json(kind) or _has_fields(kind) else {"type": "string"}
-        return Body(kind, True, required), {"body": ((whole, base), required)}
+        return Body(kind, True, required), {"body": ((schema if has_fields else {"type": "string"}, base), required)}
     # What the schema requires is asked for even where the body as a whole is optional: documents seldom say
     # `required: true`, and a model that leaves such a property out earns a 400.
-    needs = tuple(name for name, (_, needed) in flat.items() if needed)
-    return Body(kind, False, required, needs, _encoding(media)), flat
+    styles = {name: item for name, item in as_mapping(media.get("encoding")).items() if "style" in as_mapping(item)}
+    encoding = {name: (str(item["style"]), bool(item.get("explode", True))) for name, item in styles.items()}
+    return Body(kind, False, required, encoding), flat
 
 
-def _preference(media_type: Any) -> int:
-    kind = str(media_type).partition(";")[0].strip().lower()
-    order = (is_json(kind), kind == FORM, kind == MULTIPART, kind.startswith("text/"))
-    return order.index(True) if True in order else len(order)
+def _preference(kind: str) -> int:
+    order = (is_json(kind), kind == FORM, kind == MULTIPART, kind.startswith("text/"), True)
+    return order.index(True)
 
 
 def is_json(kind: str) -> bool:
@@ -72,16 +70,9 @@ def is_json(kind: str) -> bool:
     return kind in ("application/json", "text/json", "*/*", "application/*") or kind.endswith("+json")
 
 
-def _has_fields(kind: str) -> bool:
-    return is_json(kind) or kind in (FORM, MULTIPART)
-
-
-def _encoding(media: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
-    found = media.get("encoding")
-    if not isinstance(found, Mapping):
-        return {}
-    styles = {name: item for name, item in found.items() if isinstance(item, Mapping) and "style" in item}
-    return {name: (str(item["style"]), bool(item.get("explode", True))) for name, item in styles.items()}
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object of the document; an empty one where something else stands in its place."""
+    return value if isinstance(value, Mapping) else {}
 
 
 class _FlatReader:
@@ -102,14 +93,14 @@ class _FlatReader:
 
     def _read(self, node: Mapping[str, Any], base: str, depth: int) -> Fields | None:
         fields: Fields = {}
-        needs = _names(node.get("required"))
+        needs = _list(node.get("required"))
         for part in _list(node.get("allOf")):
             inner = self.read(part, base, depth + 1)
-            if inner is None and not _only_requires(part):
+            if inner is None and not set(as_mapping(part) or "x") <= {"required", "description", "title", "type"}:
                 return None
             fields |= inner or {}
-            needs |= _names(part.get("required"))
-        own = _mapping(node.get("properties")).items()
+            needs = [*needs, *_list(part.get("required"))]
+        own = as_mapping(node.get("properties")).items()
         fields |= {str(name): ((item, base), False) for name, item in own if not self._spec.is_read_only(item, base)}
         return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
 
@@ -117,20 +108,9 @@ class _FlatReader:
 def _is_plain_object(node: Any) -> bool:
     if not isinstance(node, Mapping) or _TELLS_APART & set(node) or node.get("nullable") is True:
         return False
-    return node.get("type", "object") == "object" and bool(_mapping(node.get("properties")) or _list(node.get("allOf")))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    parts = as_mapping(node.get("properties")) or _list(node.get("allOf"))
+    return node.get("type", "object") == "object" and bool(parts)
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _names(value: Any) -> set[str]:
-    return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
-
-
-def _only_requires(part: Any) -> bool:
-    return isinstance(part, Mapping) and set(part) <= {"required", "description", "title", "type"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, closest
 from toolkit.execution.arguments import shown
-from toolkit.execution.openapi.body import Body, Node, read_body
+from toolkit.execution.openapi.body import Body, Fields, Node, as_mapping, read_body
 from toolkit.execution.openapi.schema import write_schemas
 from toolkit.execution.openapi.spec import OpenAPISpec
 
@@ -200,11 +200,7 @@ def _signature(draft: _Draft) -> tuple[tuple[Parameter, ...], Body | None, dict[
 
 
 def _listed(owner: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of the document, empty where it has none.
-
-    Raises:
-        ConfigError: something else stands in its place.
-    """
+    """Return a list of the document, empty where it has none; anything else in its place is a ConfigError."""
     found = owner.get(key)
     if found and not isinstance(found, list):
         raise ConfigError(f"{key!r} must be a list, not {shown(found)}.")
@@ -244,28 +240,26 @@ def _is_offered(item: Mapping[str, Any], path: str) -> bool:
 
 
 def _parameter(item: Mapping[str, Any], base: str) -> tuple[Parameter, Node, str]:
-    place = item["in"]
-    style = item.get("style") or ("form" if place in ("query", "cookie") else "simple")
-    explode = item["explode"] if isinstance(item.get("explode"), bool) else style == "form"
-    media_type, schema = None, item.get("schema", {})
-    if isinstance(item.get("content"), Mapping) and item["content"]:
-        media_type, media = next(iter(item["content"].items()))
-        schema = media.get("schema", {}) if isinstance(media, Mapping) else {}
-    text = item.get("description")
+    place, content, text = item["in"], as_mapping(item.get("content")), item.get("description")
+    default = "form" if place in ("query", "cookie") else "simple"
+    media_type, schema, style = None, item.get("schema", {}), str(item.get("style") or default)
+    if content:  # the value is a document
+        media_type, media = next(iter(content.items()))
+        schema, style = as_mapping(media).get("schema", {}), default
     parameter = Parameter(
         argument=item["name"],
         name=item["name"],
         place=place,
         required=place == "path" or item.get("required") is True,
-        style=str(style),
-        explode=explode,
-        allow_reserved=item.get("allowReserved") is True,
+        style=style,
+        explode=style == "form" if media_type or not isinstance(item.get("explode"), bool) else item["explode"],
+        allow_reserved=item.get("allowReserved") is True and not media_type,
         media_type=media_type,
     )
     return parameter, (schema, base), text if isinstance(text, str) else ""
 
 
-def _name_arguments(parameters: list[Parameter], body: Mapping[str, tuple[Node, bool]]) -> list[Parameter]:
+def _name_arguments(parameters: list[Parameter], body: Fields) -> list[Parameter]:
     """Give every argument a name of its own: a second `id` becomes `body_id`, say."""
     fields_of_body = [Parameter(name, name, "body", needed) for name, (_, needed) in body.items()]
     taken: set[str] = set()

@@ -82,10 +82,9 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
         ToolArgumentsError: a required one is missing, or a value cannot be sent safely.
         ToolInvocationError: the path would leave the server.
     """
-    given = ((item, _value(item, arguments)) for item in operation.arguments)
     placed: dict[str, list[tuple[Parameter, Any]]] = {"path": [], "query": [], "header": [], "cookie": [], "body": []}
-    for item, value in given:
-        if value is not _MISSING:
+    for item in operation.arguments:
+        if (value := _value(item, arguments)) is not _MISSING:
             placed[item.place].append((item, value))
     url = base_url + _path(operation, {item.name: (item, value) for item, value in placed["path"]})
     if origin(url) != origin(base_url):
@@ -94,9 +93,10 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
     headers = [(item.name, header_value(item.name, value, item.explode)) for item, value in placed["header"]]
     if content_type:
         headers.append(("Content-Type", content_type.encode()))
-    query = [pair for item, value in placed["query"] for pair in _in_query(item, value)]
+    query = _fixed_query(operation)
+    for item, value in placed["query"]:
+        query += query_pairs(item.name, value, item.style, item.explode, item.allow_reserved)
     cookies = [pair for item, value in placed["cookie"] for pair in cookie_pairs(item.name, value, item.explode)]
-    query = [*_fixed_query(operation), *query]
     return HttpRequest(operation.method, url, tuple(query), tuple(headers), tuple(cookies), content)
 
 
@@ -139,11 +139,6 @@ def _segment(template: str, values: Mapping[str, tuple[Parameter, Any]]) -> str:
     return filled
 
 
-def _in_query(item: Parameter, value: Any) -> Pairs:
-    style, explode = ("form", True) if item.media_type else (item.style, item.explode)
-    return query_pairs(item.name, value, style, explode, item.allow_reserved and not item.media_type)
-
-
 def _fixed_query(operation: Operation) -> Pairs:
     """Return the query that some documents write into the path itself."""
     query = operation.path.partition("#")[0].partition("?")[2]
@@ -156,9 +151,6 @@ def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, bytes |
     body = operation.body
     if body is None or (not values and not body.required):
         return "", None
-    missing = [name for name in body.needs if name not in values]
-    if missing:
-        raise ToolArgumentsError(f"Missing required body property {missing[0]!r}. Give it.")
     value, kind = values["body"] if body.whole else dict(values), body.media_type
     if is_json(kind):
         return kind if "*" not in kind else "application/json", utf8(json_of(value), "The body")

@@ -81,7 +81,7 @@ class OpenAPITool:
     ) -> None:
         self.generator_api = generator_api
         self.generator_api_params = dict(generator_api_params or {})
-        self.spec = spec
+        self.spec = str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec
         self.credentials = as_credentials(credentials)
         self.allowed_operations = list(allowed_operations) if allowed_operations is not None else None
         self.protocol = protocol
@@ -145,11 +145,10 @@ class OpenAPITool:
         return OpenAPIService.load(spec, credentials, self.allowed_operations, **self.settings)
 
     def _service(self, spec: Source | OpenAPISpec | None, credentials: Any) -> OpenAPIService:
-        if spec is None and self.service is None:
-            raise ConfigError("There is no OpenAPI document. Give spec= to OpenAPITool or to run.")
         given = as_credentials(credentials)
         if spec is None:
-            assert self.service is not None
+            if self.service is None:
+                raise ConfigError("There is no OpenAPI document. Give spec= to OpenAPITool or to run.")
             return self.service if given is None else replace(self.service, credentials=given)
         service = self._load(spec, given)
         if given is not None or self.credentials is None:
@@ -194,16 +193,12 @@ class OpenAPITool:
             ConfigError: a credential is a token rather than the name of an environment variable.
         """
         kind, stored = type(self), self.credentials
-        if isinstance(stored, Mapping):
-            secrets: Any = {name: secret.to_dict() for name, secret in stored.items()}
-        else:
-            secrets = stored.to_dict() if stored else None
-        spec = self.spec.document if isinstance(self.spec, OpenAPISpec) else self.spec
+        secrets = {name: secret.to_dict() for name, secret in stored.items()} if isinstance(stored, Mapping) else None
         parameters = {
             "generator_api": self.model.name if isinstance(self.generator_api, ChatModel) else str(self.generator_api),
             "generator_api_params": _plain(self.generator_api_params),
-            "spec": str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec,
-            "credentials": secrets,
+            "spec": self.spec.document if isinstance(self.spec, OpenAPISpec) else self.spec,
+            "credentials": stored.to_dict() if isinstance(stored, Secret) else secrets,
             "allowed_operations": self.allowed_operations,
             "protocol": str(getattr(self.protocol, "name", self.protocol)),
             "arm": self._arm,
@@ -216,7 +211,7 @@ class OpenAPITool:
         """Build a tool from what `to_dict` gave."""
         parameters = dict(data["init_parameters"])
         stored = parameters.get("credentials")
-        if stored and "type" in stored and isinstance(stored["type"], str):
+        if stored and isinstance(stored.get("type"), str):
             parameters["credentials"] = Secret.from_dict(stored)
         elif stored:
             parameters["credentials"] = {name: Secret.from_dict(secret) for name, secret in stored.items()}
