@@ -65,10 +65,9 @@ class ToolInvoker:
         enable_streaming_callback_passthrough: also hand the callback to tools with a `streaming_callback` parameter.
         max_workers: how many calls of one turn run at once; 1 runs them one by one, stopping at the first failure
             where failures raise.
-        timeout_s: seconds per call for tools without a limit of their own. The default None waits, since a limit costs
-            a thread per call; OpenAPI and MCP tools have finite limits of their own. On time the caller is freed and
-            the late result dropped, except by a coroutine that blocks the loop under `run_async` or `ainvoke`: it runs
-            on the caller's loop, so the limit is only noticed, as an error, when it lets go. Use `run`, or a sync tool.
+        timeout_s: seconds per call for tools without a limit of their own; None waits, since a limit costs a thread
+            per call. On time the caller is freed and the late result dropped. Under `run_async` and `ainvoke` a
+            coroutine that blocks the loop is noticed only when it lets go: use `run`, or a sync tool.
         max_result_chars: longest result text; the rest is cut, with a mark. None keeps all.
         ask: asked before a tool marked `dangerous` runs; what it gets and may answer is told in
             `toolkit.execution.approval`. Without it, dangerous tools run.

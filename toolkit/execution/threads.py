@@ -17,10 +17,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 Job = Callable[[], Any]
+_End = tuple[Any, BaseException | None, float]  # how a coroutine ended, and when by the monotonic clock
 
 
 class OutOfTime(Exception):  # noqa: N818 - told apart from a TimeoutError that the function itself raises
@@ -151,28 +151,20 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
     raise OutOfTime(timeout_s)
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """Hold how a coroutine ended, and when by the monotonic clock."""
-
-    value: Any
-    error: BaseException | None
-    at: float
-
-
 async def _ended(coroutine: Coroutine[Any, Any, Any]) -> _End:
     """Await a coroutine; SystemExit and KeyboardInterrupt become values, since in a task they end the whole loop."""
     try:
         value = await coroutine
     except (SystemExit, KeyboardInterrupt) as error:
-        return _End(None, error, time.monotonic())
-    return _End(value, None, time.monotonic())
+        return None, error, time.monotonic()
+    return value, None, time.monotonic()
 
 
 def _opened(end: _End) -> Any:
-    if end.error is not None:
-        raise end.error
-    return end.value
+    value, error, _ = end
+    if error is not None:
+        raise error
+    return value
 
 
 async def within_async(task: Coroutine[Any, Any, Any], timeout_s: float | None) -> Any:
@@ -188,7 +180,7 @@ async def within_async(task: Coroutine[Any, Any, Any], timeout_s: float | None) 
         return await task
     start = time.monotonic()
     end = await until(asyncio.ensure_future(_ended(task)), timeout_s)
-    if end.at - start > timeout_s + _LATE_S:
+    if end[2] - start > timeout_s + _LATE_S:
         raise OutOfTime(timeout_s)
     return _opened(end)
 

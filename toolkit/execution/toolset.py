@@ -7,19 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from toolkit.tools import Tool, as_tools
 
-
-class Connection(Protocol):
-    """What holds the tools of a toolset open, such as the session of an MCP server."""
-
-    def close(self) -> None:
-        """End it; twice is once."""
-
-    def reopen(self) -> None:
-        """End it and start it anew."""
+if TYPE_CHECKING:
+    from toolkit.execution.mcp import McpSession
 
 
 @dataclass(frozen=True)
@@ -28,16 +21,16 @@ class Toolset:
 
     Attributes:
         tools: the tools.
-        connection: what holds them open; None where nothing does. A sum of toolsets has none: close its parts.
+        connection: the session of an MCP server that holds them open. A sum of toolsets has none: close its parts.
 
     Raises:
         ConfigError: two tools share a name, or something in it is no tool.
     """
 
     tools: tuple[Tool, ...]
-    connection: Connection | None = field(compare=False, repr=False)
+    connection: McpSession | None = field(compare=False, repr=False)
 
-    def __init__(self, tools: Iterable[Any] = (), connection: Connection | None = None) -> None:
+    def __init__(self, tools: Iterable[Any] = (), connection: McpSession | None = None) -> None:
         object.__setattr__(self, "tools", tuple(as_tools(tools)))
         object.__setattr__(self, "connection", connection)
 

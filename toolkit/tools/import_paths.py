@@ -6,7 +6,8 @@ Not here: which settings are stored (`ToolInvoker.to_dict`).
 
 from __future__ import annotations
 
-import importlib
+import contextlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,17 +48,11 @@ def resolve(path: str) -> Callable[..., Any]:
     Raises:
         ConfigError: no such path, or something that cannot be called.
     """
-    parts = path.replace(":", ".", 1).split(".") if isinstance(path, str) else []
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            found: Any = importlib.import_module(".".join(parts[:cut]))
-        except ImportError:
-            continue
-        for name in parts[cut:]:
-            found = getattr(found, name, None)
-        if callable(found):
-            return found  # type: ignore[no-any-return] # checked just above
-        break
+    found: Any = None
+    with contextlib.suppress(ImportError, AttributeError, ValueError, TypeError):
+        found = pkgutil.resolve_name(path)
+    if callable(found):
+        return found  # type: ignore[no-any-return] # checked just above
     raise ConfigError(f"{path!r} names no function. Expected an import path such as 'mypackage.tools.weather'.")
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, UserError
-from toolkit.execution.openapi.encoding import cookie_pairs, header_value, query_pairs
 from toolkit.execution.openapi.http import HttpRequest
+from toolkit.execution.openapi.request import cookie_pairs, header_value, query_pairs
 from toolkit.execution.secrets import Mask, Secret, as_secret
 
 _SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "http basic")
