@@ -27,31 +27,18 @@ _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
 
 @dataclass(frozen=True, slots=True)
 class ReadyTool:
-    """Hold one tool and what its calls need.
-
-    Attributes:
-        tool: the tool.
-        function: what runs.
-        validator: checks what the model gave.
-        is_valid: the validator's fast yes or no.
-        accepted: names the function takes; None where it takes any.
-        integers: parameters typed int, for which JSON may say 3.0.
-        state_parameter: the parameter that is given the live State, if any.
-        simple: checked arguments can be passed on as they are.
-        converters: parameter -> pydantic adapter that makes the Python object its type asks for.
-        defaults: parameter -> pydantic `Field(…)` default.
-    """
+    """Hold one tool and what its calls need."""
 
     tool: Tool
     function: Callable[..., Any]
     validator: Any
-    is_valid: Callable[[Any], bool]
-    accepted: frozenset[str] | None
-    integers: tuple[str, ...]
-    state_parameter: str | None
-    simple: bool
-    converters: dict[str, Any]
-    defaults: dict[str, Any]
+    is_valid: Callable[[Any], bool]  # the validator's fast yes or no
+    accepted: frozenset[str] | None  # names the function takes; None where it takes any
+    integers: tuple[str, ...]  # parameters typed int, for which JSON may say 3.0
+    state_parameter: str | None  # the one that is given the live State, if any
+    simple: bool  # checked arguments can be passed on as they are
+    converters: dict[str, Any]  # parameter -> pydantic adapter that makes the Python object its type asks for
+    defaults: dict[str, Any]  # parameter -> pydantic `Field(…)` default
 
     def checked(self, arguments: Any) -> dict[str, Any]:
         """Return the model's arguments as a dict that fits the schema, for the tool to keep and change.

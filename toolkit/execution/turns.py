@@ -99,21 +99,16 @@ def batches(calls: Sequence[Access]) -> list[list[int]]:
 
 @dataclass(slots=True)
 class Step:
-    """Hold one call on its way: its tool and checked arguments, what it gave or why it failed, and its result.
-
-    Attributes:
-        text: what the model reads: of the value, or of an answer in the tool's place.
-        returned: whether the function gave `value`, though it may have no text.
-    """
+    """Hold one call on its way: its tool and checked arguments, what it gave or why it failed, and its result."""
 
     index: int
     call: ToolCall
     ready: ReadyTool | None = None
     arguments: dict[str, Any] | None = None
     value: Any = None
-    text: Any = None
+    text: Any = None  # what the model reads: of the value, or of an answer in the tool's place
     error: BaseException | None = None
-    returned: bool = False
+    returned: bool = False  # whether the function gave `value`, though it may have no text
     result: ToolCallResult | None = None
 
     @property

@@ -47,21 +47,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """Hold a request in parts; names and values are encoded already. It may hold credentials, so its repr tells little.
+    """Hold a request in encoded parts. It may hold credentials, so its repr tells little."""
 
-    Attributes:
-        method: in capitals.
-        address: the URL without the query.
-        query: encoded pairs.
-        fields: headers but Cookie, by name.
-        cookies: encoded pairs.
-        content: the body's bytes, or None.
-    """
-
-    method: str
-    address: str
+    method: str  # in capitals
+    address: str  # the URL without the query
     query: tuple[tuple[str, str], ...] = ()
-    fields: tuple[tuple[str, bytes], ...] = ()
+    fields: tuple[tuple[str, bytes], ...] = ()  # headers but Cookie
     cookies: tuple[tuple[str, str], ...] = ()
     content: bytes | None = None
 

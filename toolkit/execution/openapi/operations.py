@@ -34,67 +34,42 @@ Fields = dict[str, tuple[Node, bool]]  # property -> its schema, whether it is r
 
 @dataclass(frozen=True)
 class Parameter:
-    """Hold one argument of an operation and where it goes.
+    """Hold one argument of an operation and where it goes."""
 
-    Attributes:
-        argument: the name that the model writes.
-        name: the name on the wire; the same unless two places share it.
-        place: `path`, `query`, `header`, `cookie` or `body`.
-        style: how arrays and objects are spelled, as OpenAPI names it.
-        media_type: set where the value is sent as a document, such as JSON in a query.
-    """
-
-    argument: str
-    name: str
-    place: str
+    argument: str  # the name that the model writes
+    name: str  # the name on the wire; the same unless two places share it
+    place: str  # path, query, header, cookie or body
     required: bool = False
-    style: str = "simple"
+    style: str = "simple"  # how arrays and objects are spelled, as OpenAPI names it
     explode: bool = False
     allow_reserved: bool = False
-    media_type: str | None = None
+    media_type: str | None = None  # set where the value is sent as a document, such as JSON in a query
 
 
 @dataclass(frozen=True)
 class Body:
-    """Hold how the body of an operation is made.
-
-    Attributes:
-        media_type: such as `application/json`.
-        whole: whether the argument `body` is the body, rather than one argument for each property.
-        required: whether a request without body is refused.
-        encoding: style and explode of form fields, by property.
-    """
+    """Hold how the body of an operation is made."""
 
     media_type: str
-    whole: bool
+    whole: bool  # whether the argument `body` is the body, rather than one argument for each property
     required: bool = False
-    encoding: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    encoding: Mapping[str, tuple[str, bool]] = field(default_factory=dict)  # style and explode of form fields
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Hold one operation.
+    """Hold one operation."""
 
-    Attributes:
-        id: the raw operationId, or path and method where there is none.
-        name: the id in [A-Za-z0-9_], at most 64 long, unique in the document.
-        method: in capitals.
-        server: the server object in force: the first of the operation's, else the path's, else the document's.
-        security: the security requirements in force; empty for none.
-        arguments: every argument and where it goes.
-        parameters: JSON Schema of the arguments.
-    """
-
-    id: str
-    name: str
-    method: str
+    id: str  # the raw operationId, or path and method where there is none
+    name: str  # the id in [A-Za-z0-9_], at most 64 long, unique in the document
+    method: str  # in capitals
     path: str
     description: str
     arguments: tuple[Parameter, ...]
     body: Body | None
-    parameters: dict[str, Any]
-    server: Mapping[str, Any]
-    security: tuple[Mapping[str, Any], ...] = ()
+    parameters: dict[str, Any]  # JSON Schema of the arguments
+    server: Mapping[str, Any]  # the first of the operation's, else the path's, else the document's
+    security: tuple[Mapping[str, Any], ...] = ()  # the requirements in force; empty for none
 
     def __repr__(self) -> str:
         return f"Operation({self.name}: {self.method} {self.path})"

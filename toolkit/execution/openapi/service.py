@@ -35,22 +35,13 @@ Origin = tuple[str, str, int]
 
 @dataclass(frozen=True, eq=False)
 class OpenAPIService:
-    """Hold the operations that may be called, and what calling them needs.
-
-    Attributes:
-        spec: the document.
-        operations: the allowed operations; nothing else can be called.
-        credentials: one Secret, or one for each security scheme.
-        server: a base URL to use instead of the document's.
-        home: the origins that credentials may go to.
-        limits: time and size of one exchange.
-    """
+    """Hold the operations that may be called, and what calling them needs."""
 
     spec: OpenAPISpec
-    operations: tuple[Operation, ...]
+    operations: tuple[Operation, ...]  # nothing else can be called
     credentials: Credentials = None
-    server: str | None = None
-    home: frozenset[Origin] = frozenset()
+    server: str | None = None  # used instead of the document's
+    home: frozenset[Origin] = frozenset()  # the origins that credentials may go to
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
