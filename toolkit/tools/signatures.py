@@ -9,24 +9,14 @@ import inspect
 import logging
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.tools.wiring import parameters_of
 
 
-@dataclass(frozen=True)
-class Description:
-    """Hold what a function says of itself: name, description, and the JSON Schema of its parameters."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-def describe(function: Callable[..., Any]) -> Description:
-    """Read name, description and parameter schema of a typed function.
+def describe(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return name, description and parameters (their JSON Schema) of a typed function.
 
     The description is the docstring without its argument section; each argument's text goes into the schema
     unless `Annotated[…, "text"]` or `Field(description=…)` already gave one.
@@ -43,7 +33,8 @@ def describe(function: Callable[..., Any]) -> Description:
     for parameter, text in words.items():
         if parameter in schema["properties"]:
             schema["properties"][parameter].setdefault("description", text)
-    return Description(name, summary, {"type": "object", **{k: v for k, v in schema.items() if k != "type"}})
+    parameters = {"type": "object", **{k: v for k, v in schema.items() if k != "type"}}
+    return {"name": name, "description": summary, "parameters": parameters}
 
 
 def parameters_model(function: Callable[..., Any]) -> Any:

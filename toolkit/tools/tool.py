@@ -80,14 +80,8 @@ class Tool:
         """
         from toolkit.tools.signatures import describe
 
-        found = describe(function)
-        return cls(
-            name or found.name,
-            found.description if description is None else description,
-            options.pop("parameters", None) or found.parameters,
-            function,
-            **options,
-        )
+        given = {"name": name or None, "description": description, **options}
+        return cls(**describe(function) | {k: v for k, v in given.items() if v is not None}, function=function)
 
     @property
     def tool_spec(self) -> dict[str, Any]:
@@ -110,10 +104,10 @@ class Tool:
         Raises:
             ToolInvocationError: the function raised, or there is none.
         """
-        if self.function is None:
-            raise ToolInvocationError(f"Tool {self.name!r} has no function, so it can be shown but not run.")
         try:
-            return self.function(**arguments)
+            return self(**arguments)
+        except ToolInvocationError:
+            raise
         except Exception as error:
             raise ToolInvocationError(
                 f"Tool {self.name!r} failed with {type(error).__name__}: {error} (arguments {arguments!r})."

@@ -15,7 +15,7 @@ from typing import Any
 from toolkit.errors import ConfigError, closest
 from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.schema import write_schemas
-from toolkit.execution.openapi.spec import OpenAPISpec
+from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _PLACES = ("path", "query", "header", "cookie")
@@ -302,11 +302,6 @@ def _preference(kind: str) -> int:
 def is_json(kind: str) -> bool:
     """Tell whether a media type holds JSON; wildcards count as JSON."""
     return kind in ("application/json", "text/json", "*/*", "application/*") or kind.endswith("+json")
-
-
-def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object of the document; an empty one where something else stands in its place."""
-    return value if isinstance(value, Mapping) else {}
 
 
 class _FlatReader:

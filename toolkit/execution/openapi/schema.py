@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.execution.openapi.spec import OpenAPISpec
+from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
 
 _MAX_INLINE = 800  # nodes; beyond it references are kept as $defs
 _MAX_NODES = 50_000
@@ -38,11 +38,7 @@ class _TooLarge(Exception):  # noqa: N818 - a signal, never seen outside
 
 
 class SchemaWriter:
-    """Write the schemas of one operation; `definitions` collects what is referred to.
-
-    Attributes:
-        definitions: the `$defs` that the written schemas point to.
-    """
+    """Write the schemas of one operation; `definitions` collects the `$defs` that they point to."""
 
     def __init__(self, spec: OpenAPISpec, keep_references: bool = False) -> None:
         self._spec = spec
@@ -130,7 +126,7 @@ class SchemaWriter:
         return {name: self._write(item, base) for name, item in given}
 
     def _required(self, node: Mapping[str, Any], base: str) -> list[str]:
-        known = node["properties"] if isinstance(node.get("properties"), Mapping) else {}
+        known = as_mapping(node.get("properties"))
         names = dict.fromkeys(name for name in node["required"] if isinstance(name, str))
         return [name for name in names if not self._spec.is_read_only(known.get(name), base)]
 

@@ -36,25 +36,24 @@ Source = str | Path | Mapping[str, Any]
 Text = tuple[str, str]  # and where it was found
 
 
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object of the document; an empty one where something else stands in its place."""
+    return value if isinstance(value, Mapping) else {}
+
+
 @dataclass(frozen=True, eq=False)
 class OpenAPISpec:
-    """Hold an OpenAPI document and where it came from.
-
-    Attributes:
-        document: the root object.
-        location: URL of the document, for relative server URLs and references; empty for a dict or text.
-    """
+    """Hold an OpenAPI document and where it came from."""
 
     document: dict[str, Any]
-    location: str = ""
+    location: str = ""  # its URL, for relative server URLs and references; empty for a dict or text
     _documents: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _followed: dict[tuple[str, str], tuple[Any, str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def title(self) -> str:
         """Return the title of the API."""
-        info = self.document.get("info")
-        return str(info.get("title") or "API") if isinstance(info, Mapping) else "API"
+        return str(as_mapping(self.document.get("info")).get("title") or "API")
 
     @property
     def is_3_0(self) -> bool:
@@ -64,10 +63,7 @@ class OpenAPISpec:
     @property
     def security_schemes(self) -> dict[str, Any]:
         """Return the security schemes by name."""
-        components = self.document.get("components")
-        schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
-        if not isinstance(schemes, Mapping):
-            return {}
+        schemes = as_mapping(as_mapping(self.document.get("components")).get("securitySchemes"))
         return {str(name): self.follow(scheme, self.location)[0] for name, scheme in schemes.items()}
 
     def follow(self, node: Any, base: str) -> tuple[Any, str, str]:
@@ -88,8 +84,7 @@ class OpenAPISpec:
 
     def is_read_only(self, node: Any, base: str) -> bool:
         """Tell whether a property is only ever sent by the server."""
-        found = (node, self.follow(node, base)[0])
-        return any(isinstance(item, Mapping) and item.get("readOnly") is True for item in found)
+        return any(as_mapping(item).get("readOnly") is True for item in (node, self.follow(node, base)[0]))
 
     def _end_of(self, node: Any, base: str) -> tuple[Any, str, str]:
         address, seen = "", set()
