@@ -90,8 +90,17 @@ class McpSession:
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed with the session
         self._thread = threading.Thread(target=self._run, name="toolkit-mcp", daemon=True)
         self._thread.start()
-        self._wait_until_ready()
-        _OPEN.add(self)
+        try:
+            self._ready.result(self.timeout_s + _GRACE_S)
+            _OPEN.add(self)
+            return
+        except UserError:
+            raise
+        except BaseException as error:  # also what anyio groups
+            reason = _reason_of(error)
+        said = self._last_words()
+        self.close()
+        raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool of the server and wait for its result.
@@ -186,18 +195,6 @@ class McpSession:
                 self._sealed.append(opened[name])
         return opened
 
-    def _wait_until_ready(self) -> None:
-        try:
-            self._ready.result(self.timeout_s + _GRACE_S)
-            return
-        except UserError:
-            raise
-        except BaseException as error:  # also what anyio groups
-            reason = _reason_of(error)
-        said = self._last_words()
-        self.close()
-        raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
-
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
         """Say why a call failed; of one out of time, whether the server has been silent for longer."""
         if isinstance(error, TimeoutError):
@@ -277,13 +274,11 @@ def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
 
 
 async def _list_tools(client: Any) -> list[Any]:
-    found: list[Any] = []
-    cursor = None
+    found, cursor = [], None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        found.extend(page.tools)
-        cursor = page.next_cursor
-        if not cursor:
+        found += page.tools
+        if not (cursor := page.next_cursor):
             return found
     raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
 

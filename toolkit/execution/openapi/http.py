@@ -7,6 +7,7 @@ Not here: what the request holds (`request`), who may send it (`service`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import socket
@@ -263,10 +264,8 @@ class _Watch:
 
     def _cut(self) -> None:
         for item in self._sockets:
-            try:
+            with contextlib.suppress(OSError):  # closed already
                 item.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # closed already
 
     def __enter__(self) -> _Watch:
         self._timer.start()

@@ -121,11 +121,7 @@ def _path(operation: Operation, values: Mapping[str, tuple[Parameter, Any]]) -> 
 
 
 def _segment(template: str, values: Mapping[str, tuple[Parameter, Any]]) -> str:
-    """Fill one segment.
-
-    Raises:
-        ToolArgumentsError: it would be empty or a dot segment, which servers resolve however it is encoded.
-    """
+    """Fill one segment; an empty or a dot segment is refused, since servers resolve it however it is encoded."""
     pieces = _PLACEHOLDER.split(template)
     filled = ""
     for index, piece in enumerate(pieces):

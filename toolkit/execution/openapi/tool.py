@@ -168,11 +168,7 @@ class OpenAPITool:
         return recipe.replace(options=options, tool_choice=choice or demanded, parallel=False), shown
 
     def _choose(self, messages: list[ChatMessage], recipe: Recipe, tools: list[Tool], meta: dict[str, Any]) -> ToolCall:
-        """Ask the model and return its first call.
-
-        Raises:
-            ToolInvocationError: the model failed, or called nothing.
-        """
+        """Ask the model and return its first call; that it failed, or called nothing, is a ToolInvocationError."""
         sent = request(recipe, messages, tools)
         reply = sent.send(self.model)
         try:
