@@ -10,17 +10,17 @@ Not here: reading calls out of a reply (`toolkit.extraction`), deciding what hap
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
 from toolkit.execution.approval import Ask, leave
-from toolkit.execution.conversion import capped, result_text, to_text, write_to_state
+from toolkit.execution.conversion import capped, result_text, safe_str, to_text, write_to_state
 from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
 from toolkit.execution.turns import (
-    CLOSING_REASON,
     Callback,
     ResultChunk,
     Step,
@@ -28,7 +28,6 @@ from toolkit.execution.turns import (
     failed,
     in_order,
     output,
-    tell,
     value_of,
 )
 from toolkit.messages import ToolCall, ToolCallResult
@@ -225,7 +224,7 @@ class ToolInvoker:
             if error is not None and self.raise_on_failure:
                 raise error
         if any(step.chunk for step in steps):
-            await self._tell(ResultChunk(finish_reason=CLOSING_REASON), mode)
+            await self._tell(ResultChunk(finish_reason="tool_call_results"), mode)
         return output([step.result for step in steps if step.result is not None], state)
 
     def find(self, call: ToolCall) -> ReadyTool:
@@ -358,8 +357,15 @@ class ToolInvoker:
             raise step.error  # KeyboardInterrupt
 
     async def _tell(self, chunk: ResultChunk | None, mode: Mode) -> None:
-        if chunk is not None and self.streaming_callback is not None:
-            await tell(self.streaming_callback, chunk, mode, strict=self.raise_on_failure)
+        """Hand a chunk to the listener; its failure is raised in raising mode, else only warned of."""
+        if chunk is None or self.streaming_callback is None:
+            return
+        try:
+            await mode.settle(self.streaming_callback(chunk))
+        except Exception as error:
+            if self.raise_on_failure:
+                raise
+            warnings.warn(f"streaming_callback failed with {type(error).__name__}: {safe_str(error)}", stacklevel=4)
 
     def __repr__(self) -> str:
         return f"ToolInvoker({', '.join(self.ready)})"[:100]

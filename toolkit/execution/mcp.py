@@ -17,7 +17,6 @@ import importlib
 import json
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -92,7 +91,7 @@ class McpSession:
         self._thread.start()
         try:
             self._ready.result(self.timeout_s + _GRACE_S)
-            _OPEN.add(self)
+            atexit.register(self.close)
             return
         except UserError:
             raise
@@ -138,7 +137,7 @@ class McpSession:
 
     def close(self) -> None:
         """End the connection, and the server where it was started by us. Twice is once."""
-        _OPEN.discard(self)
+        atexit.unregister(self.close)
         if self._loop is not None and self._stop is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # the loop may end in this very moment
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -187,12 +186,12 @@ class McpSession:
 
     def _opened(self, values: Mapping[str, str | Secret] | None) -> dict[str, str]:
         """Resolve Secrets, and remember their values so that errors hide them."""
-        opened = {}
-        for name, value in (values or {}).items():
-            opened[name] = (value.resolve_value() or "") if isinstance(value, Secret) else str(value)
-            self._secrets.append(opened[name])
-            if isinstance(value, Secret):
-                self._sealed.append(opened[name])
+        sealed = {
+            name: value.resolve_value() or "" for name, value in (values or {}).items() if isinstance(value, Secret)
+        }
+        opened = {name: sealed.get(name, str(value)) for name, value in (values or {}).items()}
+        self._secrets += opened.values()
+        self._sealed += sealed.values()
         return opened
 
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
@@ -220,15 +219,6 @@ class McpSession:
         except (ValueError, OSError):
             return ""
         return f" Its last words: {hide(said, self._secrets)}" if said else ""
-
-
-_OPEN: weakref.WeakSet[McpSession] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for session in list(_OPEN):
-        session.close()
 
 
 def open_session(

@@ -9,7 +9,6 @@ Not here: running them (`toolkit.execution.invoker`), how they are waited for (`
 from __future__ import annotations
 
 import traceback
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,6 @@ from toolkit.execution.threads import OutOfTime
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 _TRACEBACK_CHARS = 8_000
-CLOSING_REASON = "tool_call_results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +47,6 @@ class ResultChunk:
 
 
 Callback = Callable[[ResultChunk], Any]  # may be async
-
-
-async def tell(callback: Callback, chunk: ResultChunk, mode: Mode, *, strict: bool) -> None:
-    """Hand a chunk to the listener; its failure is raised where `strict`, else only warned of."""
-    try:
-        await mode.settle(callback(chunk))
-    except Exception as error:
-        if strict:
-            raise
-        warnings.warn(f"streaming_callback failed with {type(error).__name__}: {safe_str(error)}", stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, overload
 
 from toolkit.errors import ConfigError, ToolInvocationError
-from toolkit.tools.wiring import check_inputs, check_outputs, names_of
+from toolkit.tools.wiring import check_inputs, check_outputs, parameters_of
 
 Effect = Literal["reads", "writes", "dangerous"]
 
@@ -56,7 +56,8 @@ class Tool:
             raise ConfigError(f"A tool needs a name; got {self.name!r}.")
         check_schema(self.parameters, self.name)
         if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
-            check_inputs(self.name, self.inputs_from_state or {}, {*self.properties, *names_of(self.function)})
+            names = parameters_of(self.function) if self.function else None
+            check_inputs(self.name, self.inputs_from_state or {}, {*self.properties, *(names or ())})
             check_outputs(self.name, self.outputs_to_state or {}, self.outputs_to_string or {})
         if self.effect not in get_args(Effect):
             raise ConfigError(f"effect of tool {self.name!r} must be one of {get_args(Effect)}, not {self.effect!r}.")

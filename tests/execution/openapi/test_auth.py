@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError
-from toolkit.execution.openapi.auth import as_credentials, check_names, sign
+from toolkit.execution.openapi.auth import as_credentials, sign
 from toolkit.execution.openapi.http import HttpRequest
 from toolkit.execution.secrets import Secret
 
@@ -143,7 +143,7 @@ def test_credentials_that_the_document_has_no_use_for() -> None:
 
 def test_unknown_scheme_name() -> None:
     with pytest.raises(ConfigError, match="'nope'; the document has: s"):
-        check_names(as_credentials({"nope": "x"}), {"s": BEARER})
+        as_credentials({"nope": "x"}, {"s": BEARER})
 
 
 def test_undescribed_scheme() -> None:

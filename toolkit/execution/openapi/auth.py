@@ -22,27 +22,18 @@ _SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "
 Credentials = Secret | Mapping[str, Secret] | None
 
 
-def as_credentials(value: Any) -> Credentials:
+def as_credentials(value: Any, schemes: Mapping[str, Any] | None = None) -> Credentials:
     """Read credentials: None, text, a Secret, or {scheme name: text or Secret}.
 
     Raises:
-        ConfigError: none of these; the message does not show the value.
+        ConfigError: none of these, or none of the `schemes` of the document; the message does not show the value.
     """
     if not isinstance(value, Mapping):
         return as_secret(value)
     found = {str(name): as_secret(item) for name, item in value.items()}
-    return {name: secret for name, secret in found.items() if secret is not None}
-
-
-def check_names(credentials: Credentials, schemes: Mapping[str, Any]) -> None:
-    """Refuse credentials for schemes that the document does not have.
-
-    Raises:
-        ConfigError: a name fits no scheme.
-    """
-    names = list(credentials) if isinstance(credentials, Mapping) else []
-    if unknown := [name for name in names if name not in schemes]:
+    if schemes is not None and (unknown := [name for name in found if name not in schemes]):
         raise ConfigError(f"credentials name scheme {unknown[0]!r}; the document has: {', '.join(schemes) or 'none'}.")
+    return {name: secret for name, secret in found.items() if secret is not None}
 
 
 def sign(

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
-from toolkit.execution.openapi.auth import Credentials, as_credentials, check_names, sign
+from toolkit.execution.openapi.auth import Credentials, as_credentials, sign
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
 from toolkit.execution.openapi.request import build_request, server_url
@@ -71,38 +71,26 @@ class OpenAPIService:
             ConfigError: the document, an operation name or a credential cannot be used.
         """
         spec = load_spec(source, timeout_s=timeout_s)
-        secrets = as_credentials(credentials)
-        check_names(secrets, spec.security_schemes)
+        secrets = as_credentials(credentials, spec.security_schemes)
         found = tuple(operations(spec, allowed_operations))
         service = cls(spec, found, secrets, server, limits=Limits(timeout_s, max_response_bytes))
         hosts = [credential_hosts] if isinstance(credential_hosts, str) else credential_hosts
         urls = [host if "://" in host else f"https://{host}" for host in hosts]  # a bare host means https
         return replace(service, home=_home(service).union(map(origin, urls)))
 
-    def find(self, name: str) -> Operation:
-        """Return an allowed operation by its name, or by its raw operationId.
-
-        Raises:
-            ToolNotFoundException: there is none, or it is not allowed.
-        """
-        found = {operation.id: operation for operation in reversed(self.operations)}
-        found |= {operation.name: operation for operation in self.operations}
-        if name not in found:
-            names = [operation.name for operation in self.operations]
-            raise ToolNotFoundException(
-                f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}"
-            )
-        return found[name]
-
     def call(self, name: str, arguments: Any) -> Any:
-        """Call an operation and return its answer: JSON as Python data, anything else as text.
+        """Call an operation, by its name or raw operationId; return its answer: JSON as Python data, else text.
 
         Raises:
-            ToolError: anything that keeps the answer from being a success; the message holds no credential.
+            ToolNotFoundException: there is no such operation, or it is not allowed.
+            ToolError: anything else that keeps the answer from being a success; the message holds no credential.
             ConfigError: the operation has no server.
         """
-        operation = self.find(name)
-        checked = self._ready[operation.name].checked(arguments)
+        if name not in self._known:
+            near = did_you_mean(name, [operation.name for operation in self.operations])
+            raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {near}")
+        operation, ready = self._known[name]
+        checked = ready.checked(arguments)
         request = build_request(operation, checked, server_url(self.server or operation.server, self.spec.location))
         request, mask = sign(request, operation.security, self.spec.security_schemes, self.credentials)
         if mask and origin(request.url) not in self.home:
@@ -121,15 +109,18 @@ class OpenAPIService:
 
     def tools(self) -> list[Tool]:
         """Return one tool for each allowed operation; GET reads, DELETE is dangerous, the others write."""
-        return [ready.tool for ready in self._ready.values()]
+        return [self._known[operation.name][1].tool for operation in self.operations]
 
     @functools.cached_property
-    def _ready(self) -> dict[str, ReadyTool]:
-        return {operation.name: make_ready(self._tool(operation)) for operation in self.operations}
+    def _known(self) -> dict[str, tuple[Operation, ReadyTool]]:
+        """Return the operations by raw id and by name, which counts before; the first of an id that two share."""
+        made = [(operation, make_ready(self._tool(operation))) for operation in self.operations]
+        by_id = {item[0].id: item for item in reversed(made)}
+        return by_id | {item[0].name: item for item in made}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled validators out of a pickle; a Secret made from a token refuses by itself."""
-        return {name: value for name, value in self.__dict__.items() if name != "_ready"}
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
 
     def _run(self, name: str, /, **arguments: Any) -> Any:
         return self.call(name, arguments)
@@ -176,10 +167,8 @@ def _result(operation: Operation, answer: Answer, mask: Mask) -> Any:
     if not text.strip():
         return {"status": answer.status}
     if "json" in answer.content_type.lower() or text.lstrip()[:1] in ("{", "["):
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             return mask(json.loads(text))  # again: JSON can spell a text in many ways
-        except (ValueError, RecursionError):
-            return text
     return text
 
 
