@@ -290,9 +290,8 @@ class ToolInvoker:
     ) -> tuple[dict[str, Any], float | None]:
         """Return what the function is called with, and the seconds it may take."""
         keywords = arguments if ready.simple else ready.keywords(arguments, state)
-        passed = self.streaming_callback if self.enable_streaming_callback_passthrough else None
-        if passed is not None and "streaming_callback" in (ready.accepted or ()):
-            keywords = {"streaming_callback": passed, **keywords}
+        if self.enable_streaming_callback_passthrough and "streaming_callback" in (ready.accepted or ()):
+            keywords = {"streaming_callback": self.streaming_callback, **keywords}
         return keywords, self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
 
     async def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Any:
