@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from toolkit.lab.session import Trial
-from toolkit.messages import ChatMessage
+from toolkit.asking import Asked
+from toolkit.evaluation.scoring import Verdict
+from toolkit.messages import ChatMessage, ToolCallResult
 
 _BORDER = "1px solid var(--jp-border-color2, rgba(128,128,128,.4))"
 _PRE = (
@@ -21,6 +23,15 @@ _PRE = (
 )
 _ROLES = {"system": "#7b5ea7", "user": "#2f6f9f", "assistant": "#2e7d4f", "tool": "#8a6d1c"}
 _GOOD, _BAD, _NEUTRAL = "#2e7d4f", "#b3403a", "#777777"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Hold one trial of a case: what was asked, the verdict, and what the called tools returned."""
+
+    asked: Asked
+    verdict: Verdict
+    results: tuple[ToolCallResult, ...]
 
 
 def prompt_html(messages: Iterable[ChatMessage]) -> str:
@@ -36,7 +47,7 @@ def results_html(trial: Trial) -> str:
     detail = f" · {escape(verdict.detail)}" if verdict.detail else ""
     if reply.fault:
         detail = f" · {escape(reply.fault.message)}"
-    parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', tokens_html(reply)]
+    parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', _tokens(reply)]
     for result in trial.results:
         title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"
         parts.append(_box(title, _pretty(result.result), _BAD if result.error else _GOOD))
@@ -45,8 +56,7 @@ def results_html(trial: Trial) -> str:
     return "".join(parts)
 
 
-def tokens_html(reply: Any) -> str:
-    """Return one line with tokens, time and how the reply ended."""
+def _tokens(reply: Any) -> str:
     cached = f" ({reply.cached_tokens} cached)" if reply.cached_tokens else ""
     known = [
         f"{reply.prompt_tokens}{cached} tokens in" if reply.prompt_tokens is not None else "",
