@@ -53,15 +53,12 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a case file says beside `expect`."""
-        return {key: _plain(getattr(self, key)) for key in DATA_KEYS if getattr(self, key)}
+        found = {key: getattr(self, key) for key in DATA_KEYS if getattr(self, key)}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
 
     def expectation(self) -> dict[str, Any]:
         """Return what a case file says in `expect` beside the calls."""
         return {key: getattr(self, key) for key in EXPECT_KEYS if getattr(self, key) is not None}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World | None, where: str) -> Scenario | None:
