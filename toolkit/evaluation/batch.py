@@ -22,11 +22,7 @@ from toolkit.models import load_model
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
-    """Run `batch/evaluate.ipynb` into a folder; return the table and where everything lies, as text.
-
-    Args:
-        folder: the run's folder; made if need be.
-        parameters: parameters of the notebook.
+    """Run `batch/evaluate.ipynb` with parameters into a folder; return the table and where everything lies, as text.
 
     Raises:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
@@ -37,7 +33,7 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     where = writable_folder(folder).resolve()
     given = {**parameters, "run": str(where)}
     with replies_bar(where / "replies.sqlite", total):
-        executed = run_notebook("notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", given, progress=False)
+        executed = run_notebook("notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", given)
     write_report(executed, where / "report.html")
     result = Result.load(where)
     counts = result.rows["from_store"].fillna(False).astype(bool)
@@ -113,14 +109,8 @@ def _short(path: Path) -> str:
     return relative if not relative.startswith("..") else str(path)
 
 
-def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progress: bool = True) -> Path:
-    """Execute one of the toolkit's notebooks with parameters and return where the executed copy lies.
-
-    Args:
-        name: such as "notebooks/batch/evaluate.ipynb".
-        out: where the executed notebook is written, cell by cell.
-        parameters: values for its `parameters` cell.
-        progress: whether to show papermill's bar.
+def run_notebook(name: str, out: str | Path, parameters: dict[str, Any]) -> Path:
+    """Execute one of the toolkit's notebooks with parameters into `out`, cell by cell, and return that path.
 
     Raises:
         UserError: papermill is missing, or a cell raised; a mistake of the user's comes without a traceback.
@@ -136,7 +126,7 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
             str(out),
             parameters,
             kernel_name="python3",
-            progress_bar=progress,
+            progress_bar=False,
             cwd=Path.cwd(),
             extra_arguments=["--log-level=50"],  # the kernel's own log would stand between the bars
         )
@@ -150,8 +140,8 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
     return Path(out)
 
 
-def write_report(notebook: Path, out: Path) -> Path:
-    """Turn an executed notebook into one HTML page without its code cells, and return its path."""
+def write_report(notebook: Path, out: Path) -> None:
+    """Turn an executed notebook into one HTML page without its code cells."""
     from nbconvert import HTMLExporter
 
     exporter: Any = cast("Any", HTMLExporter)(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
@@ -159,4 +149,3 @@ def write_report(notebook: Path, out: Path) -> Path:
     partial = out.with_suffix(".part")
     partial.write_text(page, "utf-8")
     partial.replace(out)
-    return out

@@ -316,7 +316,9 @@ def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[st
             raise ConfigError(f"{where}: {call!r} is no expected call. {hint}")
         tool = offered.get(call.get("name"))
         if tool is None:
-            raise ConfigError(f"{where}: expects a call of {call.get('name')!r}, which is not offered: {list(offered)}.")
+            raise ConfigError(
+                f"{where}: expects a call of {call.get('name')!r}, which is not offered: {list(offered)}."
+            )
         for name, value in call.get("arguments", {}).items():
             # an argument that no call could give would never come out right
             if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):

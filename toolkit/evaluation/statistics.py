@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NAN = float("nan")
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,13 @@ class Rate:
     high: float
 
     @classmethod
-    def of(cls, k: int, n: int, confidence: float = 0.95) -> Rate:
+    def of(cls, k: int, n: int) -> Rate:
         """Return the rate of `k` successes in `n` tries."""
         if n == 0:
             return cls(0, 0, NAN, NAN, NAN)
         from scipy.stats import binomtest
 
-        interval = binomtest(k, n).proportion_ci(confidence, method="wilson")
+        interval = binomtest(k, n).proportion_ci(CONFIDENCE, method="wilson")
         return cls(k, n, k / n, float(interval.low), float(interval.high))
 
     def __repr__(self) -> str:
@@ -43,11 +44,7 @@ class Rate:
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """Return the exact two-sided p-value of McNemar's test.
-
-    Args:
-        only_a: pairs that only the first got right.
-        only_b: pairs that only the second got right.
+    """Return the exact two-sided p-value of McNemar's test: of pairs that only the first, and only the second got right.
 
     >>> mcnemar(0, 0)
     1.0
@@ -60,15 +57,14 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 
 def bootstrap_difference(
-    a: Sequence[float], b: Sequence[float], clusters: Sequence[object] | None = None, confidence: float = 0.95
+    a: Sequence[float], b: Sequence[float], clusters: Sequence[object] | None = None
 ) -> tuple[float, float]:
     """Return a percentile interval of mean(a) - mean(b) over paired items, from 5,000 seeded resamples.
 
     Args:
         a: one value an item, 1 for right and 0 for wrong.
         b: the same items, in the same order.
-        clusters: items that stand and fall together, such as repeats of one case; drawn as a whole.
-        confidence: of the interval.
+        clusters: what stands and falls together, such as repeats of one case; drawn as a whole.
 
     Returns:
         (low, high); NaN where there is no item. Where every cluster has the same mean difference, resampling cannot
@@ -79,28 +75,26 @@ def bootstrap_difference(
     difference = np.asarray(a, float) - np.asarray(b, float)
     if difference.size == 0:
         return NAN, NAN
-    labels = (
-        np.arange(difference.size) if clusters is None else np.unique(np.asarray(clusters, str), return_inverse=True)[1]
-    )
+    labels = np.unique(np.asarray(range(len(a)) if clusters is None else clusters, str), return_inverse=True)[1]
     sums = np.bincount(labels, difference)
     sizes = np.bincount(labels)
     if np.ptp(sums / sizes) < 1e-9:
-        return _uniform_difference(float(sums.sum() / sizes.sum()), sums.size, confidence)
+        return _uniform_difference(float(sums.sum() / sizes.sum()), sums.size)
     draws = np.random.default_rng(0).integers(0, sums.size, (5000, sums.size))
     means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 
 
-def _uniform_difference(difference: float, clusters: int, confidence: float) -> tuple[float, float]:
+def _uniform_difference(difference: float, clusters: int) -> tuple[float, float]:
     """Return an interval of a difference that all clusters have in common.
 
     None of them fell otherwise. The share that would is at most Wilson's upper limit for 0 of `clusters`, and those
     may differ by anything from -1 to 1. At -1, 0 and 1 this is the score interval of Tango (Statistics in Medicine
     17, 1998, 891-908) for that many pairs; in between, which only repeats reach, it runs straight from one to the next.
     """
-    share = Rate.of(0, clusters, confidence).high
+    share = Rate.of(0, clusters).high
     return max(-1.0, difference - share * (1 + difference)), min(1.0, difference + share * (1 - difference))
 
 

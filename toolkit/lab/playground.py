@@ -18,7 +18,7 @@ import ipywidgets as widgets
 from toolkit.asking import Asked, ask, request
 from toolkit.errors import ToolkitError
 from toolkit.evaluation.cases import Case, load_cases
-from toolkit.evaluation.saving import file_name, save_protocol, writable_folder
+from toolkit.evaluation.saving import file_name, save_recipe, writable_folder
 from toolkit.evaluation.scoring import score
 from toolkit.execution import ToolInvoker
 from toolkit.lab import views
@@ -234,12 +234,10 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _save(self) -> None:
         name = self.name.value.strip() or self.recipe.name
-        label, recipe = file_name(name), self.recipe.replace(name=name)
-        where = writable_folder(self.folder)
-        if self.edits:
-            recipe = recipe.replace(protocol=str(save_protocol(self._protocol(), where / f"{label}_protocol")))
-        path = recipe.save(where / f"{label}.toml").resolve()
-        command = f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(self._case.domain or 'all')}"
+        path = save_recipe(self.recipe.replace(name=name), writable_folder(self.folder), file_name(name)).resolve()
+        command = (
+            f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(self._case.domain or 'all')}"
+        )
         self.status.value = views.note_html(f"Saved. Run it: {command}")
 
     def _guarded(self, action: Any) -> None:

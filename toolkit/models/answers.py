@@ -182,11 +182,7 @@ class Answer(ABC):
 def call_id(turn: int, index: int, name: str, arguments: Any) -> str:
     """Make the id of a call that the server gave none; the same request gives the same id again.
 
-    Args:
-        turn: number of messages before the reply, so that the same call of two turns has two ids.
-        index: place of the call in the reply.
-        name: the tool.
-        arguments: its arguments.
+    `turn` is the number of messages before the reply, so that the same call of two turns has two ids.
     """
     known = json.dumps([turn, index, name, arguments], sort_keys=True, default=str)
     return "call_" + hashlib.sha256(known.encode()).hexdigest()[:8]

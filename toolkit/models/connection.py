@@ -21,9 +21,12 @@ _CONNECT_S = 5.0
 _LOOK_S = 20.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Connection:
     """Hold the way to one server.
+
+    A server that is not there is a ModelNotFoundError, one that gave an error a ServerError, and one from which
+    nothing came for some seconds a TimeoutError (Source: ollama#2764).
 
     Attributes:
         client: knows the address and the headers.
@@ -37,14 +40,12 @@ class Connection:
     way_out: str
     secret: str = ""
 
-    def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
-        """Yield the lines of a streamed answer; closing it closes the connection, which stops the server.
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
 
-        Raises:
-            ModelNotFoundError: no server there.
-            TimeoutError: nothing came for `idle_s` seconds (Source: ollama#2764).
-            ServerError: the server gave an error.
-        """
+    def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
+        """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
         with (
             self._said_plainly(),
             self.client.stream("POST", route, json=sendable(body), timeout=_timeout(idle_s)) as response,
@@ -55,14 +56,7 @@ class Connection:
             yield from response.iter_lines()
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the server says about itself or a model.
-
-        Raises:
-            ModelNotFoundError: no server there.
-            TimeoutError: it does not answer.
-            ServerError: it gave an error.
-            ValueError: what it said is no JSON object.
-        """
+        """Return what the server says about itself or a model; ValueError where that is no JSON object."""
         with self._said_plainly():
             method = "GET" if body is None else "POST"
             response = self.client.request(method, route, json=body, timeout=_timeout(_LOOK_S))

@@ -50,11 +50,7 @@ class EmbeddedModel(Backend):
 
     @property
     def path(self) -> Path:
-        """Return the weights file, fetching it where it is missing.
-
-        Raises:
-            WeightsError: it cannot be fetched.
-        """
+        """Return the weights file, fetching it where it is missing."""
         return self._file or fetch_weights(self.name.removeprefix("embedded/"))
 
     @property
@@ -78,12 +74,7 @@ class EmbeddedModel(Backend):
         return "handle_chat_completions", request_body(request)
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
-        """Run the request and yield the pieces of the answer, the seconds spent loading first.
-
-        Raises:
-            TimeoutError: no token came for `timeout_s` seconds.
-            ServerError: llama.cpp refused the request, or the chat template has no place for its tools.
-        """
+        """Run the request and yield the pieces of the answer, the seconds spent loading first."""
         if body.get("tools") and not self.supports_tools:
             raise ServerError(0, f"The chat template of {self.name!r} does not support tools: it has no place for them")
         shared, load_seconds = self._server(options)
@@ -141,12 +132,7 @@ class EmbeddedModel(Backend):
         return file_digest(self.path)
 
     def check(self) -> None:
-        """Raise now if the model cannot answer; fetches missing weights.
-
-        Raises:
-            WeightsError: the file is missing, damaged or cannot be fetched.
-            UserError: xllamacpp is not installed.
-        """
+        """Raise `UserError` now if the model cannot answer; fetches missing weights."""
         llama.import_llama()
         read_head(self.path)
 

@@ -30,11 +30,7 @@ class FunctionModel(ChatModel):
         self.function = function
 
     def answer(self, request: ChatRequest) -> Iterator[Chunk]:
-        """Yield the continuation in one piece.
-
-        Raises:
-            ConfigError: the function gave something else, or decoding is to be held to a schema.
-        """
+        """Yield the continuation in one piece; ConfigError if decoding is to be held to a schema."""
         if request.schema is not None:
             raise ConfigError("A function cannot be held to a JSON Schema. Use a ChatModel for constrained decoding.")
         prompt = request.prompt

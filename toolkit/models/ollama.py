@@ -141,11 +141,7 @@ class OllamaModel(Backend):
         return {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": facts["server"]}
 
     def _facts(self) -> dict[str, Any]:
-        """Return what `show` says, with the digest and the server's version.
-
-        Raises:
-            ModelNotFoundError: no server, or the model is not pulled.
-        """
+        """Return what `show` says, with the digest and the server's version."""
         if self._looked and time.monotonic() - self._looked[0] < _SECONDS_A_LOOK_HOLDS:
             return self._looked[1]
         found = self._mine(self.server.models())
@@ -161,11 +157,7 @@ class OllamaModel(Backend):
         return next((facts for name, facts in models.items() if same_model(name, self._model)), None)
 
     def check(self) -> None:
-        """Raise now if the model cannot answer.
-
-        Raises:
-            ModelNotFoundError: no server, or the model is not pulled.
-        """
+        """Raise ModelNotFoundError now if there is no server, or the model is not pulled."""
         self._looked = None
         self._facts()
 

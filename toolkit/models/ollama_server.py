@@ -16,7 +16,7 @@ from toolkit.models.answers import ServerError
 from toolkit.models.connection import Connection
 
 
-class OllamaServer:
+class OllamaServer(Connection):
     """Speak to one Ollama server through the official client.
 
     Host, headers and the looks at the server are the client's. The two generating requests go through its
@@ -42,25 +42,17 @@ class OllamaServer:
                 f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
             ) from None
         self.host = _without_credentials(str(client.base_url)).rstrip("/")
-        self.connection = Connection(
+        super().__init__(
             client,
             f"No Ollama server answers at {self.host}",
             "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
             "Without Ollama: load_model('embedded/smollm2-135m').",
         )
 
-    def close(self) -> None:
-        """Close the connections."""
-        self.connection.client.close()
-
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
-        """Yield the pieces of a streamed answer; see `Connection.lines`.
-
-        Raises:
-            ServerError: the server gave an error, or its last piece is missing.
-        """
+        """Yield the pieces of a streamed answer; a missing last one is a ServerError."""
         piece: dict[str, Any] = {}
-        for line in self.connection.lines(route, body, idle_s):
+        for line in self.lines(route, body, idle_s):
             if line.strip():
                 piece = _piece(line)
                 yield piece
@@ -68,18 +60,13 @@ class OllamaServer:
             raise ServerError(0, "The answer broke off: its last piece is missing.")
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the server says about itself or a model.
-
-        Raises:
-            ModelNotFoundError: no server there.
-            ServerError: it gave an error.
-        """
+        """Return what the server says about itself or a model; one that says nothing usable is not there."""
         try:
-            return self.connection.look(route, body)
+            return super().look(route, body)
         except TimeoutError as error:
-            raise self.connection.absent(error) from None
+            raise self.absent(error) from None
         except ServerError as error:
-            raise error if error.status else self.connection.absent(error) from None
+            raise error if error.status else self.absent(error) from None
         except ValueError:
             raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
 

@@ -109,23 +109,18 @@ class OpenAIModel(Backend):
         except (ServerError, TimeoutError, ValueError):
             return {}
 
-    def _models(self) -> list[str]:
-        return [str(model.get("id")) for model in self._look("/models").get("data") or ()]
+    def _models(self) -> dict[str, dict[str, Any]]:
+        return {str(model.get("id")): model for model in self._look("/models").get("data") or ()}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, and what the server says about the model; such servers give no digest."""
         if self._facts is None:
-            models = self._look("/models").get("data") or []
-            found: dict[str, Any] = next((model for model in models if model.get("id") == self._model), {})
+            found = self._models().get(self._model, {})
             self._facts = {key: found[key] for key in _LASTING if found.get(key) is not None}
         return {"backend": "openai", "name": self.name, **self._facts}
 
     def check(self) -> None:
-        """Raise now if no server answers, or if it lists its models and this one is not among them.
-
-        Raises:
-            ModelNotFoundError: either.
-        """
+        """Raise now if no server answers, or if it lists its models and this one is not among them."""
         found = self._models()
         # llama.cpp serves one model under any name
         if len(found) > 1 and self._model not in found:
@@ -135,7 +130,7 @@ class OpenAIModel(Backend):
         """Close the connections."""
         connection, self._connection, self._facts = self._connection, None, None
         if connection is not None:
-            connection.client.close()
+            connection.close()
 
 
 def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:

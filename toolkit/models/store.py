@@ -252,7 +252,7 @@ class StoredModel(ChatModel):
         if known is not None:
             yield from _played(known)
             return
-        for chunk in self.model.answer(request):
+        for chunk in _put(request, self.model):
             if chunk.reply is not None:
                 self.store.keep(asked, fingerprint, chunk.reply, self.repeat, self.name)
             yield chunk
@@ -284,3 +284,11 @@ def _played(reply: Reply) -> Iterator[Chunk]:
     if reply.text or reply.thinking:
         yield Chunk(reply.text, reply.thinking)
     yield Chunk(reply=reply)
+
+
+def _put(request: ChatRequest, model: ChatModel) -> Iterator[Chunk]:
+    settings: dict[str, Any] = {"schema": request.schema, "options": request.options}
+    if request.prompt is not None:
+        return model.complete_stream(request.prompt, **settings)
+    tools, choice = request.tools or None, request.tool_choice
+    return model.stream(request.messages, tools=tools, tool_choice=choice, **settings)

@@ -98,11 +98,7 @@ def cache_folder() -> Path:
 
 
 def known_weights(name: str) -> Weights:
-    """Return the description of an embedded model.
-
-    Raises:
-        WeightsError: no such name.
-    """
+    """Return the description of an embedded model; WeightsError where there is none."""
     if name not in KNOWN:
         raise WeightsError(
             f"There is no embedded model {name!r}. {did_you_mean(name, KNOWN)} "

@@ -90,7 +90,9 @@ _BODIES = {"model_call": _model, "tool_call": _tool}
 def _text(label: str, value: Any, spans: Iterable[Any] = ()) -> str:
     """Return a text under its label, cut at `MOST_TEXT`, with the spans of calls marked."""
     text, html, place = "" if value is None else as_text(value), "", 0
-    pairs = [span for span in spans if isinstance(span, (list, tuple)) and len(span) == 2 and {*map(type, span)} == {int}]
+    pairs = [
+        span for span in spans if isinstance(span, (list, tuple)) and len(span) == 2 and {*map(type, span)} == {int}
+    ]
     for start, end in sorted(map(tuple, pairs)):
         if place <= start < end <= MOST_TEXT:
             html += f"{_escaped(text[place:start])}<mark style='{_MARK}'>{_escaped(text[start:end])}</mark>"
