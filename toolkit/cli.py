@@ -44,13 +44,8 @@ def models(
 
 def _columns(rows: list[tuple[str, ...]]) -> str:
     """Line up cells; the last of a row may be long and does not widen its column."""
-    trimmed = [tuple(row[: max(i for i, cell in enumerate(row) if cell) + 1]) for row in rows]
-    columns = max(map(len, trimmed)) - 1
-    widths = [max((len(row[i]) for row in trimmed if i < len(row) - 1), default=0) for i in range(columns)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]])
-        for row in trimmed
-    )
+    widths = [max((len(row[i]) for row in rows if any(row[i + 1 :])), default=0) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 @app.command()
@@ -103,18 +98,16 @@ def extract(
 ) -> None:
     """Read the tool calls out of a model's reply; exits with 1 where there is none."""
     from toolkit.extraction import extract as read
+    from toolkit.prompting.protocols import list_protocols, load_protocol
 
+    known: Any = protocol
+    if protocol in list_protocols() or Path(protocol).is_dir():
+        known = load_protocol(protocol)
     reply = _text(file) if file else sys.stdin.buffer.read().decode("utf-8", "replace")
-    found = read(reply, tools=_tools(tools) if tools else None, protocol=_protocol(protocol))
+    found = read(reply, tools=_tools(tools) if tools else None, protocol=known)
     shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else _call_table(found)
     typer.echo(shown.encode("utf-8", "replace").decode())  # a model can write lone surrogates
     raise typer.Exit(0 if found.calls else 1)
-
-
-def _protocol(name: str) -> Any:
-    from toolkit.prompting.protocols import list_protocols, load_protocol
-
-    return load_protocol(name) if name in list_protocols() or Path(name).is_dir() else name
 
 
 def _text(file: Path) -> str:

@@ -332,9 +332,7 @@ class ChatModel(ABC):
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
         finally:
-            close = getattr(chunks, "close", None)
-            if close:
-                close()
+            getattr(chunks, "close", lambda: None)()
 
     def check(self) -> None:  # noqa: B027 - most back ends have nothing to check
         """Raise `UserError` now if the model cannot answer (no server, not pulled); else do nothing."""

