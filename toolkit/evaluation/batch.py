@@ -6,10 +6,10 @@ Not here: the notebook itself (`notebooks/batch/evaluate.ipynb`) and what it cal
 from __future__ import annotations
 
 import os
-import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.saving import writable_folder
 from toolkit.models import load_model
+from toolkit.models.store import Store
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
@@ -71,16 +72,16 @@ def expected_replies(parameters: dict[str, Any]) -> int | None:
 
 
 @contextmanager
-def replies_bar(store: Path, total: int | None) -> Iterator[None]:
+def replies_bar(path: Path, total: int | None) -> Iterator[None]:
     """Show a bar of the replies that a store holds while a notebook fills it from another process."""
     from tqdm import tqdm
 
     done = threading.Event()
-    with tqdm(total=total, desc="replies", unit="reply") as bar:
+    with Store(path) as store, tqdm(total=total, desc="replies", unit="reply") as bar:
 
         def watch() -> None:
             while not done.wait(0.5):
-                bar.update(_count(store, total) - bar.n)
+                bar.update(min(len(store), total or sys.maxsize) - bar.n)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -89,19 +90,7 @@ def replies_bar(store: Path, total: int | None) -> Iterator[None]:
         finally:
             done.set()
             watcher.join()
-            bar.update(_count(store, total) - bar.n)
-
-
-def _count(store: Path, most: int | None) -> int:
-    """Count the replies in a store that another process writes, up to `most`; 0 where it is not there yet."""
-    if not store.is_file():
-        return 0
-    try:
-        with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-            found = int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
-            return found if most is None else min(found, most)
-    except sqlite3.Error:  # busy, or its table is not made yet
-        return 0
+            bar.update(min(len(store), total or sys.maxsize) - bar.n)
 
 
 def _short(path: Path) -> str:

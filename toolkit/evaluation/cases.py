@@ -26,7 +26,7 @@ from toolkit.evaluation.matching import check_matcher
 from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
-from toolkit.worlds import World, load_world
+from toolkit.worlds import load_world
 
 Worlds = Mapping[str, Any]  # name -> class of a world; see `toolkit.worlds`
 

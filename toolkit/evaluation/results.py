@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.evaluation.comparison import Comparison, compare_rows
 from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
-from toolkit.evaluation.statistics import NAN, Rate, holm
+from toolkit.evaluation.statistics import NAN, Comparison, Rate, compare_rows, holm
 from toolkit.recipes import Recipe
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from toolkit.asking import Asked
 from toolkit.evaluation.scoring import Verdict
 from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.traces.json_text import as_json
 
 _BORDER = "1px solid var(--jp-border-color2, rgba(128,128,128,.4))"
 _PRE = (
@@ -73,12 +74,10 @@ def note_html(text: str, bad: bool = False) -> str:
 
 
 def _pretty(value: Any) -> str:
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
     try:
-        return json.dumps(json.loads(value), ensure_ascii=False, indent=2)
+        return as_json(json.loads(value) if isinstance(value, str) else value, indent=2)
     except ValueError:
-        return value
+        return str(value)
 
 
 def _box(title: str, text: str, colour: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ModelNotFoundError
-from toolkit.models.answers import ServerError
+from toolkit.models.backend import ServerError
 from toolkit.models.wire import sendable
 
 if TYPE_CHECKING:

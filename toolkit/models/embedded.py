@@ -16,8 +16,7 @@ from typing import Any
 from toolkit.errors import ModelError, UserError
 from toolkit.messages import as_messages
 from toolkit.models import llama
-from toolkit.models.answers import ServerError
-from toolkit.models.backend import Backend
+from toolkit.models.backend import Backend, ServerError
 from toolkit.models.base import ChatRequest, Options
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 from toolkit.models.weights import fetch_weights, file_digest, known_weights

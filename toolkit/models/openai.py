@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
-from toolkit.models.answers import ServerError
-from toolkit.models.backend import Backend
+from toolkit.models.backend import Backend, ServerError
 from toolkit.models.base import ChatRequest, Options, Reply
 from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit

@@ -119,7 +119,7 @@ def list_models(host: str | None = None) -> list[ModelLine]:
 
 
 def _ollama_lines(host: str | None) -> list[ModelLine]:
-    from toolkit.models.ollama_server import OllamaServer
+    from toolkit.models.ollama import OllamaServer
 
     try:
         with closing(OllamaServer(host)) as server:

@@ -12,56 +12,38 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.messages import to_openai
-from toolkit.models.answers import Answer, ServerError
-from toolkit.models.base import ChatRequest, Chunk, Options
+from toolkit.models.backend import Answer, ServerError
+from toolkit.models.base import ChatRequest, Chunk
 
 _SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
-_STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+_STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def request_body(request: ChatRequest) -> dict[str, Any]:
     """Return the body of a streamed request, for a chat or a raw completion."""
-    body = _sampling(request.options) | _STREAMED
-    if request.prompt is not None:
-        body = {"prompt": request.prompt, **body}
-        # vLLM reads the first, llama.cpp the second
-        return body | ({"json_schema": request.schema, **_format(request.schema)} if request.schema is not None else {})
-    body = {"messages": [wire for message in request.messages for wire in to_openai(message)], **body}
-    if request.tools:
-        body["tools"] = request.tool_specs
-        if request.tool_choice:
-            body["tool_choice"] = _choice(request.tool_choice)
-    if request.schema is not None:
-        body |= _format(request.schema)
-    if request.options.think is not None:
-        body["chat_template_kwargs"] = _thinking(request.options.think)
-    return body
-
-
-def _sampling(options: Options) -> dict[str, Any]:
-    body = {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
+    options, body = request.options, dict(_STREAMED)
+    body |= {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
     body["max_tokens"] = options.num_predict
     if options.stop:
         body["stop"] = list(options.stop)
-    return body
-
-
-def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the field that holds decoding to a schema."""
-    named = {"name": "reply", "strict": True, "schema": dict(schema)}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
-def _choice(tool_choice: str) -> Any:
-    if tool_choice in ("auto", "none", "required"):
-        return tool_choice
-    if tool_choice == "any":
-        return "required"
-    return {"type": "function", "function": {"name": tool_choice}}
-
-
-def _thinking(think: bool | str) -> dict[str, Any]:
-    return {"enable_thinking": think} if isinstance(think, bool) else {"reasoning_effort": think}
+    if request.schema is not None:
+        named = {"name": "reply", "strict": True, "schema": request.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    if request.prompt is not None:
+        # vLLM reads response_format here, llama.cpp this
+        return {"prompt": request.prompt, **body, **({"json_schema": request.schema} if request.schema else {})}
+    if request.tools:
+        body["tools"] = request.tool_specs
+        if request.tool_choice:
+            named = {"type": "function", "function": {"name": request.tool_choice}}
+            body["tool_choice"] = {"auto": "auto", "none": "none"}.get(request.tool_choice, named)
+            if request.tool_choice in ("any", "required"):
+                body["tool_choice"] = "required"
+    if isinstance(options.think, bool):
+        body["chat_template_kwargs"] = {"enable_thinking": options.think}
+    elif options.think is not None:
+        body["chat_template_kwargs"] = {"reasoning_effort": options.think}
+    return {"messages": [wire for message in request.messages for wire in to_openai(message)], **body}
 
 
 def sendable(body: Mapping[str, Any]) -> dict[str, Any]:
