@@ -13,21 +13,6 @@ from toolkit.evaluation.sweep import evaluate
 from toolkit.recipes import Recipe, load_recipes
 
 __all__ = [
-    "OUTCOMES",
-    "Asked",
-    "Case",
-    "Comparison",
-    "Outcome",
-    "Recipe",
-    "Result",
-    "ask",
-    "display_table",
-    "evaluate",
-    "list_cases",
-    "load_cases",
-    "load_recipes",
-    "read",
-    "readable",
-    "request",
-    "score",
-]
+    "OUTCOMES", "Asked", "Case", "Comparison", "Outcome", "Recipe", "Result", "ask", "display_table", "evaluate",
+    "list_cases", "load_cases", "load_recipes", "read", "readable", "request", "score",
+]  # fmt: skip

@@ -57,11 +57,7 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
 
 
 def expected_replies(parameters: dict[str, Any]) -> int | None:
-    """Return how many replies the batch notebook will ask for with these parameters; None where runs decide that.
-
-    Raises:
-        UserError: recipes or cases cannot be read.
-    """
+    """Return how many replies the batch notebook will ask for with these parameters; None where runs decide that."""
     recipes = load_recipes(parameters.get("recipes") or resources.path("notebooks/batch/recipes"))
     tag = parameters.get("tag", "demo")
     cases = load_cases(parameters.get("cases", "all"), *([tag] if tag else []))

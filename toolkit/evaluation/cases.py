@@ -314,7 +314,7 @@ def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[st
     for call in calls:
         if not isinstance(call, Mapping) or not isinstance(call.get("arguments", {}), Mapping):
             raise ConfigError(f"{where}: {call!r} is no expected call. {hint}")
-        tool = offered.get(call.get("name"))
+        tool = offered.get(str(call.get("name")))
         if tool is None:
             raise ConfigError(
                 f"{where}: expects a call of {call.get('name')!r}, which is not offered: {list(offered)}."

@@ -162,8 +162,8 @@ def _run(
     found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
     for name in names if mode != "replay" else ():
         if found[name] is None:
-            found[name] = model = load_model(name)
-            model.check()
+            found[name] = loaded = load_model(name)
+            loaded.check()
     kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
     # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])

@@ -1,15 +1,18 @@
 """Tweak a prompt and watch what a model makes of it: Playground, for a notebook cell.
 
 The widgets only set and read a recipe and the texts of its protocol, and drive the same code as a batch run:
-`request`, `ask`, `score`.
-Not here: how prompt, reply and results are shown (`toolkit.lab.views`).
+`request`, `ask`, `score`. What they show is static HTML; everything from models and tools is escaped, and colours come
+from JupyterLab's theme where there is one.
+Not here: the highlighted reply (`toolkit.extraction.html`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +22,33 @@ from toolkit.asking import Asked, ask, request
 from toolkit.errors import ToolkitError
 from toolkit.evaluation.cases import Case, load_cases
 from toolkit.evaluation.saving import file_name, save_recipe, writable_folder
-from toolkit.evaluation.scoring import score
+from toolkit.evaluation.scoring import Verdict, score
 from toolkit.execution import ToolInvoker
-from toolkit.lab import views
-from toolkit.lab.views import Trial
 from toolkit.messages import ChatMessage, ToolCallResult
 from toolkit.models import list_models, load_model
 from toolkit.models.base import ChatModel
 from toolkit.prompting.protocols import ARMS, Protocol, list_protocols, load_protocol
 from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
+from toolkit.traces.json_text import as_json
 from toolkit.worlds.marketplace import Marketplace
+
+_BORDER = "1px solid var(--jp-border-color2, rgba(128,128,128,.4))"
+_PRE = (
+    "margin:0;white-space:pre-wrap;overflow-wrap:anywhere;max-height:22em;overflow-y:auto;"
+    "font:12px/1.5 var(--jp-code-font-family, monospace);background:transparent;color:inherit"
+)
+_ROLES = {"system": "#7b5ea7", "user": "#2f6f9f", "assistant": "#2e7d4f", "tool": "#8a6d1c"}
+_GOOD, _BAD, _NEUTRAL = "#2e7d4f", "#b3403a", "#777777"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """Hold one trial of a case: what was asked, the verdict, and what the called tools returned."""
+
+    asked: Asked
+    verdict: Verdict
+    results: tuple[ToolCallResult, ...]
 
 
 class Playground(widgets.VBox):  # type: ignore[misc]
@@ -93,7 +112,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self.save_button = widgets.Button(description="Save", icon="save")
         self.status = widgets.HTML()
         self.prompt_view = widgets.HTML()
-        self.reply_view = widgets.HTML(views.note_html("Press Run to ask the model."))
+        self.reply_view = widgets.HTML(note_html("Press Run to ask the model."))
         self.result_view = widgets.HTML()
 
     def _laid_out(self) -> list[Any]:
@@ -117,7 +136,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         for widget in (self.model, self.arm, self.num_predict, self.temperature, self.case):
             widget.observe(lambda _: self.refresh(), "value")
         self.protocol.observe(self._changed_protocol, "value")
-        self.template.observe(lambda _: self._busy or self._show_template(), "value")
+        self.template.observe(self._changed_template, "value")
         self.editor.observe(self._edited, "value")
         self.run_button.on_click(lambda _: self.run())
         self.save_button.on_click(lambda _: self.save())
@@ -126,6 +145,10 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self._guarded(self._apply)
         self._load_template()
         self.refresh()
+
+    def _changed_template(self, _: Any) -> None:
+        if not self._busy:
+            self._show_template()
 
     def _edited(self, change: Any) -> None:
         if self._busy:
@@ -181,18 +204,18 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self._apply()
         if self.last is not None and self._shown != (self.recipe.hash, self.case.value):
             self._clear("The recipe or the case has changed. Press Run to ask the model.")
-        self.prompt_view.value = views.prompt_html(request(self.recipe, self._case.messages, self._case.tools).messages)
+        self.prompt_view.value = prompt_html(request(self.recipe, self._case.messages, self._case.tools).messages)
         edited = f" · edited: {', '.join(self.edits)}" if self.edits else ""
-        self.status.value = views.note_html(f"recipe {self.recipe.hash}{edited}")
+        self.status.value = note_html(f"recipe {self.recipe.hash}{edited}")
 
     def _clear(self, note: str) -> None:
         self.last = None
-        self.reply_view.value, self.result_view.value = views.note_html(note), ""
+        self.reply_view.value, self.result_view.value = note_html(note), ""
 
     def run(self) -> None:
         """Ask the model and show its reply, the verdict and the results."""
         self._clear("Asking the model…")
-        self.status.value = views.note_html("Asking the model…")
+        self.status.value = note_html("Asking the model…")
         self.run_button.disabled = True
         try:
             self._guarded(self._run)
@@ -205,7 +228,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         asked = ask(self.recipe, case, model=self._model())
         self.last = Trial(asked, score(case, asked.reply, asked.extraction), self._execute(asked))
         self.reply_view.value = asked.extraction._repr_html_()
-        self.result_view.value = views.results_html(self.last)
+        self.result_view.value = results_html(self.last)
         self._refresh()
 
     def _model(self) -> ChatModel:
@@ -238,13 +261,13 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         command = (
             f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(self._case.domain or 'all')}"
         )
-        self.status.value = views.note_html(f"Saved. Run it: {command}")
+        self.status.value = note_html(f"Saved. Run it: {command}")
 
     def _guarded(self, action: Any) -> None:
         try:
             action()
         except ToolkitError as error:
-            self.status.value = views.note_html(str(error), bad=True)
+            self.status.value = note_html(str(error), bad=True)
             if self.last is None:
                 self._clear("No reply: see the message under the buttons.")
 
@@ -252,3 +275,57 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 def _model_names(first: str) -> list[str]:
     """Return the models that can be picked: embedded ones, and those of a running Ollama server."""
     return list(dict.fromkeys([first, *(line.name for line in list_models() if not line.name.endswith("…"))]))
+
+
+def prompt_html(messages: Iterable[ChatMessage]) -> str:
+    """Return the messages exactly as they are sent, one box each."""
+    return "".join(_box(m.role.value, m.text or "", _ROLES[m.role.value]) for m in messages)
+
+
+def results_html(trial: Trial) -> str:
+    """Return verdict, tokens, and what each executed call returned."""
+    reply, verdict = trial.asked.reply, trial.verdict
+    colour = _GOOD if verdict.right else _BAD
+    word = verdict.outcome.replace("_", " ")
+    detail = f" · {escape(verdict.detail)}" if verdict.detail else ""
+    if reply.fault:
+        detail = f" · {escape(reply.fault.message)}"
+    parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', _tokens(reply)]
+    for result in trial.results:
+        title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"
+        parts.append(_box(title, _pretty(result.result), _BAD if result.error else _GOOD))
+    if trial.asked.extraction.calls and not trial.results:
+        parts.append(note_html("The called tool is only shown in this case; it has no function to run."))
+    return "".join(parts)
+
+
+def _tokens(reply: Any) -> str:
+    cached = f" ({reply.cached_tokens} cached)" if reply.cached_tokens else ""
+    known = [
+        f"{reply.prompt_tokens}{cached} tokens in" if reply.prompt_tokens is not None else "",
+        f"{reply.completion_tokens} out" if reply.completion_tokens is not None else "",
+        f"{reply.seconds:.2f} s",
+        f"ended by {reply.finish_reason}",
+    ]
+    return note_html(" · ".join(part for part in known if part))
+
+
+def note_html(text: str, bad: bool = False) -> str:
+    """Return one line of plain words."""
+    return f'<div style="color:{_BAD if bad else _NEUTRAL};font-size:12px;margin:4px 0">{escape(text)}</div>'
+
+
+def _pretty(value: Any) -> str:
+    try:
+        return as_json(json.loads(value) if isinstance(value, str) else value, indent=2)
+    except ValueError:
+        return str(value)
+
+
+def _box(title: str, text: str, colour: str) -> str:
+    return (
+        f'<div style="border:{_BORDER};border-left:3px solid {colour};'
+        f'border-radius:3px;padding:4px 8px;margin:0 0 6px">'
+        f'<div style="color:{colour};font-size:11px;font-weight:600">{escape(title)}</div>'
+        f'<pre style="{_PRE}">{escape(text)}</pre></div>'
+    )

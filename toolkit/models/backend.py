@@ -1,7 +1,7 @@
 """Lead a request over one road to a server and back: body, pieces, faults, notes, `Reply`.
 
 `Backend` is the road, `Answer` collects what comes, `ServerError` and `fault_of` say what went wrong.
-Not here: the formats (`wire`, `ollama`), how pieces come (`connection`, `llama`), the key of a request (`keys`).
+Not here: the formats (`openai`, `ollama`), how pieces come (`connection`, `llama`), the key of a request (`keys`).
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ Not here: what is sent and what comes back (`ollama`, `openai`).
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ModelNotFoundError
 from toolkit.models.backend import ServerError
-from toolkit.models.wire import sendable
 
 if TYPE_CHECKING:
     import httpx
@@ -46,10 +46,8 @@ class Connection:
 
     def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
         """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
-        with (
-            self._said_plainly(),
-            self.client.stream("POST", route, json=sendable(body), timeout=_timeout(idle_s)) as response,
-        ):
+        waits = (_CONNECT_S, idle_s, idle_s, _CONNECT_S)
+        with self._said_plainly(), self.client.stream("POST", route, json=sendable(body), timeout=waits) as response:
             if response.status_code >= 400:
                 response.read()
                 raise self._error(response)
@@ -59,7 +57,7 @@ class Connection:
         """Return what the server says about itself or a model; ValueError where that is no JSON object."""
         with self._said_plainly():
             method = "GET" if body is None else "POST"
-            response = self.client.request(method, route, json=body, timeout=_timeout(_LOOK_S))
+            response = self.client.request(method, route, json=body, timeout=(_CONNECT_S, _LOOK_S, _LOOK_S, _CONNECT_S))
         if response.status_code >= 400:
             raise self._error(response)
         return dict(response.json())
@@ -86,7 +84,15 @@ class Connection:
             raise ServerError(0, f"the connection broke: {error}") from None
 
 
-def _timeout(seconds: float) -> httpx.Timeout:
-    import httpx
+def sendable(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request with lone surrogates replaced: a model can write them, UTF-8 cannot carry them.
 
-    return httpx.Timeout(seconds, connect=_CONNECT_S)
+    >>> sendable({"prompt": chr(0xD83D) + "!"})
+    {'prompt': '?!'}
+    """
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return dict(json.loads(text.encode("utf-8", "replace")))
+    return dict(body)

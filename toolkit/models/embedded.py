@@ -18,9 +18,10 @@ from toolkit.messages import as_messages
 from toolkit.models import llama
 from toolkit.models.backend import Backend, ServerError
 from toolkit.models.base import ChatRequest, Options
+from toolkit.models.connection import sendable
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
+from toolkit.models.openai import OpenAIAnswer, request_body
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
-from toolkit.models.wire import OpenAIAnswer, request_body, sendable
 from toolkit.tools import as_tools
 
 
