@@ -99,30 +99,22 @@ def extract(
     """Read the tool calls out of a model's reply; exits with 1 where there is none."""
     from toolkit.extraction import extract as read
     from toolkit.prompting.protocols import list_protocols, load_protocol
+    from toolkit.traces.json_text import parsed, read_text
 
     known: Any = protocol
     if protocol in list_protocols() or Path(protocol).is_dir():
         known = load_protocol(protocol)
-    reply = _text(file) if file else sys.stdin.buffer.read().decode("utf-8", "replace")
-    found = read(reply, tools=_tools(tools) if tools else None, protocol=known)
+    try:
+        reply = (file.read_bytes() if file else sys.stdin.buffer.read()).decode("utf-8", "replace")
+    except OSError as error:
+        raise UserError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
+    offered: Any = parsed(read_text(tools), repr(str(tools))) if tools else None
+    if isinstance(offered, dict):
+        offered = offered.get("tools", [offered])
+    found = read(reply, tools=offered, protocol=known)
     shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else _call_table(found)
     typer.echo(shown.encode("utf-8", "replace").decode())  # a model can write lone surrogates
     raise typer.Exit(0 if found.calls else 1)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise UserError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
-
-
-def _tools(file: Path) -> Any:
-    try:
-        found = json.loads(_text(file))
-    except ValueError as error:
-        raise UserError(f"{str(file)!r} is no JSON: {error}. Give a list of tools.") from None
-    return found.get("tools", [found]) if isinstance(found, dict) else found
 
 
 def _call_table(found: Any) -> str:

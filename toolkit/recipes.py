@@ -93,9 +93,8 @@ class AgentSettings:
             return value
         if not isinstance(value, Mapping):
             raise ConfigError(f"agent must be a table of settings, not {value!r}.")
-        known = [item.name for item in fields(cls)]
         for name in value:
-            check_word("agent setting", name, known)
+            check_word("agent setting", name, [item.name for item in fields(cls)])
         settings: dict[str, Any] = {name: None if item == UNLIMITED else item for name, item in value.items()}
         return cls(**settings)
 

@@ -47,11 +47,8 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         *map(repr, result.best_against_rest()),
         "",
         f"{int(counts.sum())} of {len(counts)} replies came from the store.",
-        f"Executed notebook  {_short(executed)}",
-        f"Report             {_short(where / 'report.html')}",
-        f"Table              {_short(where / 'table.csv')} and table.parquet; every reply in rows.csv",
-        f"Recipes            {_short(where / 'recipes')}",
-        f"Store of replies   {_short(where / 'replies.sqlite')}",
+        f"Everything lies in {os.path.relpath(where)}: the executed notebook, report.html, table.csv and .parquet, "
+        "every reply in rows.csv, the recipes, and the store of replies.",
     ]
     return "\n".join(lines)
 
@@ -87,11 +84,6 @@ def replies_bar(path: Path, total: int | None) -> Iterator[None]:
             done.set()
             watcher.join()
             bar.update(min(len(store), total or sys.maxsize) - bar.n)
-
-
-def _short(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return relative if not relative.startswith("..") else str(path)
 
 
 def run_notebook(name: str, out: str | Path, parameters: dict[str, Any]) -> Path:

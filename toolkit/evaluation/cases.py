@@ -12,7 +12,6 @@ Not here: what makes a case a whole run (`toolkit.evaluation.scenarios`).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from toolkit.evaluation.matching import check_matcher
 from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
+from toolkit.traces.json_text import parsed, read_text
 from toolkit.worlds import load_world
 
 Worlds = Mapping[str, Any]  # name -> class of a world; see `toolkit.worlds`
@@ -190,41 +190,20 @@ def _paths(source: str | Path) -> list[Path]:
 
 def _read(path: Path, worlds: Worlds | None) -> list[Case]:
     beside = path.with_name(f"{path.stem}.tools.json")
-    described = _json(read_text(beside), repr(str(beside))) if beside.is_file() else ()
+    described = parsed(read_text(beside), repr(str(beside))) if beside.is_file() else ()
     tools = {tool.name: tool for tool in as_tools(map(_described, described))}
     found: dict[str, tuple[int, Case]] = {}  # id -> line, case
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{str(path)!r} line {number}"
-        case = case_from_dict(_json(line, where), tools, where, path.stem, worlds)
+        case = case_from_dict(parsed(line, where), tools, where, path.stem, worlds)
         first, _ = found.setdefault(case.id, (number, case))
         if first != number:
             raise ConfigError(f"{where}: the id {case.id!r} is taken by line {first}. Make it unique.")
     if not found:
         raise ConfigError(f"{str(path)!r} holds no case.")
     return [case for _, case in found.values()]
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where} is no JSON: {error}.") from None
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        ConfigError: it cannot be read, or is not UTF-8.
-    """
-    try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{str(path)!r} is not UTF-8: {error}. Save it as UTF-8.") from None
-    except OSError as error:
-        raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
 
 
 def _described(item: Any) -> Tool:

@@ -55,9 +55,6 @@ def _figure(**options: Any) -> Any:
             self.savefig(out, format="png", dpi=110, facecolor="white")
             return out.getvalue()
 
-        def __repr__(self) -> str:
-            return "Figure(rates and outcomes)"
-
     return NotebookFigure(**options)
 
 

@@ -105,15 +105,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04])
     [0.02, 0.04]
     """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [NAN] * len(p_values)
-    highest = 0.0
-    for rank, index in enumerate(order):
-        value = p_values[index]
-        if not math.isnan(value):
-            highest = max(highest, min(1.0, value * (len(p_values) - rank)))
-            adjusted[index] = highest
-    return adjusted
+    import numpy as np
+
+    values = np.asarray(p_values, float)
+    order = np.argsort(values)  # NaN comes last
+    steps = np.arange(values.size, 0, -1)
+    values[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * steps))
+    return [float(value) for value in values]
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,10 @@ def evaluate(
         made = _spread(found, asked, setting, executor, progress)
     else:
         made = list(_bar(_run(found, asked, setting, models or {}), found, asked, setting, progress))
-    return Result(_in_order(made, found, asked), found)
+    # back in the order of recipes and cases, whatever order they were asked in
+    recipe_at = {recipe.name: place for place, recipe in enumerate(found)}
+    case_at = {case.id: place for place, case in enumerate(asked)}
+    return Result(sorted(made, key=lambda r: (recipe_at[r["recipe"]], r["repeat"], case_at[r["case"]])), found)
 
 
 def _check_case(case: Case, setting: _Setting) -> None:
@@ -126,13 +129,6 @@ def _stage(case: Case, setting: _Setting) -> tuple[World | None, list[Tool]]:
     scenario = case.scenario
     world = load_world(scenario.world, scenario.start, setting.worlds) if scenario and scenario.world else None
     return world, runnable(case, world, setting.tools)
-
-
-def _in_order(made: list[rows.Row], recipes: list[Recipe], cases: Cases) -> list[rows.Row]:
-    """Put rows back in the order of recipes and cases, whatever order they were asked in."""
-    recipe_at = {recipe.name: place for place, recipe in enumerate(recipes)}
-    case_at = {case.id: place for place, case in enumerate(cases)}
-    return sorted(made, key=lambda row: (recipe_at[row["recipe"]], row["repeat"], case_at[row["case"]]))
 
 
 def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:

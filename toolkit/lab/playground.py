@@ -92,9 +92,10 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _make_widgets(self) -> None:
         recipe, settings = self.recipe, self.recipe.settings
+        models = dict.fromkeys([recipe.model, *(line.name for line in list_models() if not line.name.endswith("…"))])
         wide = {"style": {"description_width": "92px"}, "layout": {"width": "auto"}}
         self.model = widgets.Combobox(
-            value=recipe.model, options=_model_names(recipe.model), description="Model", continuous_update=False, **wide
+            value=recipe.model, options=list(models), description="Model", continuous_update=False, **wide
         )
         self.arm = widgets.ToggleButtons(options=list(ARMS), value=recipe.arm, style={"button_width": "108px"})
         protocols = list(dict.fromkeys([*list_protocols(), recipe.protocol]))
@@ -112,7 +113,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self.save_button = widgets.Button(description="Save", icon="save")
         self.status = widgets.HTML()
         self.prompt_view = widgets.HTML()
-        self.reply_view = widgets.HTML(note_html("Press Run to ask the model."))
+        self.reply_view = widgets.HTML(_note("Press Run to ask the model."))
         self.result_view = widgets.HTML()
 
     def _laid_out(self) -> list[Any]:
@@ -204,18 +205,18 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self._apply()
         if self.last is not None and self._shown != (self.recipe.hash, self.case.value):
             self._clear("The recipe or the case has changed. Press Run to ask the model.")
-        self.prompt_view.value = prompt_html(request(self.recipe, self._case.messages, self._case.tools).messages)
+        self.prompt_view.value = _prompt(request(self.recipe, self._case.messages, self._case.tools).messages)
         edited = f" · edited: {', '.join(self.edits)}" if self.edits else ""
-        self.status.value = note_html(f"recipe {self.recipe.hash}{edited}")
+        self.status.value = _note(f"recipe {self.recipe.hash}{edited}")
 
     def _clear(self, note: str) -> None:
         self.last = None
-        self.reply_view.value, self.result_view.value = note_html(note), ""
+        self.reply_view.value, self.result_view.value = _note(note), ""
 
     def run(self) -> None:
         """Ask the model and show its reply, the verdict and the results."""
         self._clear("Asking the model…")
-        self.status.value = note_html("Asking the model…")
+        self.status.value = _note("Asking the model…")
         self.run_button.disabled = True
         try:
             self._guarded(self._run)
@@ -228,7 +229,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         asked = ask(self.recipe, case, model=self._model())
         self.last = Trial(asked, score(case, asked.reply, asked.extraction), self._execute(asked))
         self.reply_view.value = asked.extraction._repr_html_()
-        self.result_view.value = results_html(self.last)
+        self.result_view.value = _results(self.last)
         self._refresh()
 
     def _model(self) -> ChatModel:
@@ -261,28 +262,23 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         command = (
             f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(self._case.domain or 'all')}"
         )
-        self.status.value = note_html(f"Saved. Run it: {command}")
+        self.status.value = _note(f"Saved. Run it: {command}")
 
     def _guarded(self, action: Any) -> None:
         try:
             action()
         except ToolkitError as error:
-            self.status.value = note_html(str(error), bad=True)
+            self.status.value = _note(str(error), bad=True)
             if self.last is None:
                 self._clear("No reply: see the message under the buttons.")
 
 
-def _model_names(first: str) -> list[str]:
-    """Return the models that can be picked: embedded ones, and those of a running Ollama server."""
-    return list(dict.fromkeys([first, *(line.name for line in list_models() if not line.name.endswith("…"))]))
-
-
-def prompt_html(messages: Iterable[ChatMessage]) -> str:
+def _prompt(messages: Iterable[ChatMessage]) -> str:
     """Return the messages exactly as they are sent, one box each."""
     return "".join(_box(m.role.value, m.text or "", _ROLES[m.role.value]) for m in messages)
 
 
-def results_html(trial: Trial) -> str:
+def _results(trial: Trial) -> str:
     """Return verdict, tokens, and what each executed call returned."""
     reply, verdict = trial.asked.reply, trial.verdict
     colour = _GOOD if verdict.right else _BAD
@@ -295,7 +291,7 @@ def results_html(trial: Trial) -> str:
         title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"
         parts.append(_box(title, _pretty(result.result), _BAD if result.error else _GOOD))
     if trial.asked.extraction.calls and not trial.results:
-        parts.append(note_html("The called tool is only shown in this case; it has no function to run."))
+        parts.append(_note("The called tool is only shown in this case; it has no function to run."))
     return "".join(parts)
 
 
@@ -307,10 +303,10 @@ def _tokens(reply: Any) -> str:
         f"{reply.seconds:.2f} s",
         f"ended by {reply.finish_reason}",
     ]
-    return note_html(" · ".join(part for part in known if part))
+    return _note(" · ".join(part for part in known if part))
 
 
-def note_html(text: str, bad: bool = False) -> str:
+def _note(text: str, bad: bool = False) -> str:
     """Return one line of plain words."""
     return f'<div style="color:{_BAD if bad else _NEUTRAL};font-size:12px;margin:4px 0">{escape(text)}</div>'
 

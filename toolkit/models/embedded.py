@@ -102,10 +102,7 @@ class EmbeddedModel(Backend):
 
     @property
     def address(self) -> str:
-        """Return the OpenAI-compatible address of the loaded model, such as `http://127.0.0.1:4101/v1`.
-
-        The model is loaded if it is not, and answers there until `close`.
-        """
+        """Load the model and return its OpenAI-compatible address, which holds until `close`."""
         return f"{self._server(self.defaults)[0].server.listening_address}/v1"
 
     def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,13 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     """
     kind, slash, rest = name.partition("/")
     if kind not in _KINDS or not slash or not rest:
-        raise ModelNotFoundError(_unknown(name))
+        from toolkit.models.weights import KNOWN
+
+        near = closest(name, [f"embedded/{known}" for known in KNOWN], n=1)
+        if not near and "/" not in name and name:
+            near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ModelNotFoundError(f"Model {name!r} is unknown.{hint} Write {_FORMS}.")
     class_name, own = _KINDS[kind]
     known = [item.name for item in fields(Options)]
     for setting in settings:
@@ -63,16 +69,6 @@ def as_model(value: Any) -> ChatModel:
     if not isinstance(value, ChatModel):
         raise ConfigError(f"{value!r} is no model. Give a ChatModel, or a name such as 'ollama/qwen3:4b'.")
     return value
-
-
-def _unknown(name: str) -> str:
-    from toolkit.models.weights import KNOWN
-
-    near = closest(name, [f"embedded/{known}" for known in KNOWN], n=1)
-    if not near and "/" not in name and name:
-        near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"Model {name!r} is unknown.{hint} Write {_FORMS}."
 
 
 @dataclass(frozen=True)
