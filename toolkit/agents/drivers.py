@@ -34,8 +34,8 @@ Work = Callable[[Send, Mode], Coroutine[Any, Any, Any]]
 class Performer(Protocol):
     """Do what a run asks for, one step at a time."""
 
-    async def perform(self, step: Any, mode: Mode) -> Any:
-        """Do a step and return what came of it."""
+    def perform(self, step: Any, mode: Mode) -> Coroutine[Any, Any, Any]:
+        """Do a step; the coroutine returns what came of it."""
 
 
 def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:

@@ -50,21 +50,28 @@ class AgentPerformer:
         self.calls = CallRunner(run, mode)
         self.model = layered(run.chains.wrap_model_call, self._ask, self._checked, mode, run.commands)
 
-    async def perform(self, step: Step, mode: Mode) -> Any:
+    def perform(self, step: Step, mode: Mode) -> Coroutine[Any, Any, Any]:
         """Do one step."""
-        if type(step) is RunHook:
-            if mode is BLOCKING:
-                return step.hook.call(*step.given)
-            return await (step.hook.call(*step.given) if step.hook.is_async else beside(step.hook.call, *step.given))
         if type(step) is CallModel:
-            return await self.model(step.request)
-        assert type(step) is RunTools
-        calls = step.calls
-        return [await self.calls.answer(calls[0])] if len(calls) == 1 else await self._tools(calls)
+            return self.model(step.request)
+        if type(step) is RunTools:
+            return self._tools(step.calls)
+        assert type(step) is RunHook
+        return self._hook(step.hook, step.given)
+
+    async def _hook(self, hook: Hook, given: tuple[Any, ...]) -> Any:
+        if self.mode is BLOCKING:
+            return hook.call(*given)
+        return await (hook.call(*given) if hook.is_async else beside(hook.call, *given))
 
     async def _ask(self, request: ModelRequest) -> ModelResponse:
-        sent = self.run.question(request)
-        return self.run.response(await drivers.put(sent, request.model, self.token, self.mode), sent, request)
+        run = self.run
+        sent = run.question(request)
+        if self.mode is BLOCKING and self.token is None:  # as nearly always: a coroutine fewer
+            reply = sent.send(request.model)
+        else:
+            reply = await drivers.put(sent, request.model, self.token, self.mode)
+        return run.response(reply, sent, request)
 
     def _checked(self, given: Any, hook: Hook) -> ModelResponse:
         """Return what a model wrapper gave as a response, and note its command behind those of the layers below.
@@ -89,6 +96,8 @@ class AgentPerformer:
         return response
 
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
+        if len(calls) == 1:
+            return [await self.calls.answer(calls[0])]
         if not self.run.settings.concurrent:
             return [await self.calls.answer(call) for call in calls]
         jobs = [partial(self._outcome, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
@@ -142,7 +151,8 @@ async def executed(
     """
     chains = setup.plan.sync_chains if mode is BLOCKING else setup.plan.async_chains
     trace = Trace(setup.name, file)
-    trace.listener = send
+    if send is not None:
+        trace.listeners.append(send)
     estimates = setup.recipe.agent.max_run_tokens is not None
     runtime = Runtime(setup.name, context, trace, model=setup.model, estimates=estimates)
 
@@ -162,7 +172,7 @@ async def executed(
 async def streamed(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send, mode: Mode) -> Event:
     """Carry out a run and return an event of kind `end` with its trace; see `executed`."""
     trace = await executed(setup, state, context, file, send, mode)
-    trace.listener = None
+    trace.listeners.remove(send)
     return Event("end", trace.seconds, "agent", {"trace": trace})
 
 

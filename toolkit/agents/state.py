@@ -214,15 +214,16 @@ class RunState:
 
     def put(self, message: ChatMessage) -> None:
         """Append one message, or replace the one with its id."""
-        known = message.meta.get("id")
-        if "invalid_calls" in message.meta:
+        meta = message.meta
+        known = meta.get("id")
+        if "invalid_calls" in meta:
             self.any_invalid = True
         if known is None:
             known = self.fresh_id()
             content = message.parts
             if message.role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
                 content = _with_call_ids(content, known)
-            message = ChatMessage(message.role, content, message.name, {**message.meta, "id": known})
+            message = ChatMessage(message.role, content, message.name, {**meta, "id": known})
         elif known in self._ids:
             place = next(i for i, old in enumerate(self.messages) if old.meta.get("id") == known)
             self.messages[place] = message

@@ -112,7 +112,9 @@ class ToolInvoker:
         try:  # nothing waits here, so an agent's turn need not pay for a coroutine
             ready, arguments = self._checked(call)
             keywords, timeout_s = self._keywords(ready, arguments, state)
-            value = value_of(ready, attempt_here(ready.function, keywords, timeout_s), timeout_s)
+            value, error = attempt_here(ready.function, keywords, timeout_s)
+            if error is not None:
+                value = value_of(ready, (value, error), timeout_s)
             return self._finished(ready, call, value, state)
         except ToolError as error:
             return self._failed(call, error)

@@ -13,7 +13,7 @@ from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply, cut_at_stop
 from toolkit.models.schemas import request_schema
-from toolkit.tools import as_tools
+from toolkit.tools import Tool, as_tools
 
 Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
@@ -44,6 +44,8 @@ class ScriptedModel(ChatModel):
         self.lines = list(lines)
         self.cycle = cycle
         self.requests: list[dict[str, Any]] = []
+        self._tools: Any = None
+        self._offered: list[Tool] | None = None
         self._turns = itertools.count()  # the next number is atomic, so threads may share a script
         self._made: dict[int, tuple[Line, Reply]] = {}  # id of a line -> the line and its reply, which never changes
 
@@ -59,8 +61,15 @@ class ScriptedModel(ChatModel):
         """Answer with the next line, not by way of a stream: a loop's own time is measured with this model."""
         said, settings = self.conversation(messages), Options.of(options, self.defaults)
         held_to = None if schema is None else request_schema(schema)
-        offered = as_tools(tools) if tools else None
-        noted = {"messages": said, "tools": offered, "schema": held_to, "options": settings, "tool_choice": tool_choice}
+        if tools is not self._tools or type(tools) is list:  # a tuple stays as it was read
+            self._tools, self._offered = tools, as_tools(tools) if tools else None
+        noted = {
+            "messages": said,
+            "tools": self._offered,
+            "schema": held_to,
+            "options": settings,
+            "tool_choice": tool_choice,
+        }
         self.requests.append(noted)
         return self._reply(said, settings, next(self._turns))
 

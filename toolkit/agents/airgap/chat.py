@@ -168,7 +168,7 @@ class AirgapChat:
                 if event.kind == "tool_result":
                     send(AirgapChunk(result=event.data["result"]))
 
-            trace.listener = listen
+            trace.listeners.append(listen)
             return AirgapChunk(reply=await drivers.driven(steps, Worker(token), mode))
 
         return work
