@@ -25,7 +25,7 @@ from toolkit.agents.builtin import (
     ToolRetry,
     ToolSelection,
 )
-from toolkit.agents.builtin.retry import Backoff
+from toolkit.agents.builtin.failures import Backoff
 from toolkit.errors import ConfigError, LimitError
 from toolkit.execution.approval import Decision
 

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolkit.agents.airgap.chat import AirgapChat, kept
-from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
+from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import ChatModel, Chunk, Reply

@@ -37,30 +37,16 @@ class Action:
         name: what the model writes under "action".
         description: when to use it.
         run: called with the input; what it raises is the action's failure. May be async.
-        example: an input to show to the model.
-        input_schema: JSON Schema of the input, for constrained decoding; None allows an object or a text.
     """
 
     name: str
     description: str = ""
     run: Callable[[Any], Any] | None = None
-    example: Any = "all"
-    input_schema: Mapping[str, Any] | None = None
 
     @property
     def shown(self) -> dict[str, Any]:
         """Return what the tool prompt shows of it."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "arguments": [],
-            "example": templates.as_json(self.example),
-        }
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of its input."""
-        return dict(self.input_schema or {"anyOf": [{"type": "object"}, {"type": "string"}]})
+        return {"name": self.name, "description": self.description, "arguments": [], "example": '"all"'}
 
     def checked(self, value: Any) -> Any:
         """Return the input as it will be passed.
@@ -178,7 +164,7 @@ def reply_schema(actions: Iterable[AnyAction], several: bool = False) -> dict[st
     definitions = found.pop("$defs", {})
     branches = found.get("anyOf", [found] if found else [])
     branches += [
-        _object({"action": {"const": action.name}, "action_input": action.schema})
+        _object({"action": {"const": action.name}, "action_input": {"anyOf": [{"type": "object"}, {"type": "string"}]}})
         for action in known
         if isinstance(action, Action)
     ]
@@ -189,12 +175,7 @@ def reply_schema(actions: Iterable[AnyAction], several: bool = False) -> dict[st
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 class Runner:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolkit import resources
-from toolkit.agents.tokens import FRAME, tokens_of
+from toolkit.agents.runtime import FRAME, tokens_of
 from toolkit.agents.two_mode.turn import TwoModeTurn
 from toolkit.errors import ConfigError
 from toolkit.prompting import templates

@@ -32,6 +32,7 @@ SHOWN = 5  # products in one answer: a small model loses the thread in a longer 
 NO_LIMIT = 10_000.0  # EUR; above every price
 CARD = ("id", "title", "category", "season", "designer", "price", "currency", "colours", "in_stock", "product_url")
 
+
 class MarketplaceError(ToolkitError):
     """Root of what the marketplace refuses; the message says what to do instead."""
 

@@ -1,6 +1,6 @@
-"""Try again when a model server or a tool fails: ModelRetry, ToolRetry.
+"""What happens when a model server or a tool fails? ModelRetry, ToolRetry, ModelFallback, ToolErrors.
 
-Not here: other models (`fallback`), answers in the wrong form (`format_repair`).
+Not here: answers in the wrong form (`format_repair`); the agent's default, which tells the model of any exception.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from toolkit.agents.requests import ModelRequest, ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, LimitError, check_number, did_you_mean
 from toolkit.messages import ChatMessage
+from toolkit.models.base import ChatModel
+from toolkit.models.registry import as_model
 from toolkit.tools import Tool
 
 Kind = type[BaseException] | str
@@ -189,3 +191,85 @@ class ToolRetry(ToolWrapper):
         call = request.tool_call
         given = await self.backoff.run(lambda: handler(request), mode, "tool_failed", name=call.name)
         return ChatMessage.from_tool(given, call, error=True) if isinstance(given, str) else given
+
+
+class ModelFallback(ModelWrapper):
+    """Try further models in turn; the last one's exception goes on.
+
+    >>> import toolkit as tk
+    >>> broken, spare = tk.ScriptedModel([RuntimeError("down")]), tk.ScriptedModel(["hello"])
+    >>> tk.Agent(broken, middleware=[ModelFallback(spare)]).run("hi").text
+    'hello'
+
+    Args:
+        models: ChatModels, or names for `load_model`.
+
+    Raises:
+        ConfigError: none is given.
+    """
+
+    def __init__(self, *models: ChatModel | str) -> None:
+        if not models:
+            raise ConfigError("ModelFallback needs at least one further model.")
+        self.models: list[ChatModel] = [as_model(model) for model in models]
+
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
+        """Ask the request's own model, then the others."""
+        *some, last = (request, *(request.override(model=model) for model in self.models))
+        for one in some:
+            try:
+                return await handler(one)
+            except LimitError:  # the run's own end, not a model's failure
+                raise
+            except Exception:  # noqa: S112 - the next one is asked
+                continue
+        return await handler(last)
+
+
+class ToolErrors(ToolWrapper):
+    """Say in place of a tool's exception what the model is told of it.
+
+    >>> import toolkit as tk
+    >>> def read(path: str) -> str:
+    ...     '''Read a file.'''
+    ...     raise FileNotFoundError(path)
+    >>> model = tk.ScriptedModel([tk.ToolCall("read", {"path": "x"}), "done"])
+    >>> gone = ToolErrors({"OSError": "No such file."})
+    >>> tk.Agent(model, tools=[read], middleware=[gone]).run("go").tool_results[0].result
+    'No such file.'
+
+    Args:
+        on_error: texts by the name of an exception class or of one above it, the first that fits counts; or a function
+            of (exception, request). What has no text, or None, goes on.
+        tools: names of the tools it is for; None for all.
+
+    Raises:
+        ConfigError: neither texts nor a function.
+    """
+
+    def __init__(
+        self,
+        on_error: Mapping[str, str] | Callable[[Exception, ToolCallRequest], str | None],
+        tools: Iterable[Tool | str] | None = None,
+    ) -> None:
+        super().__init__(tools)
+        if not callable(on_error) and not isinstance(on_error, Mapping):
+            raise ConfigError(
+                f"ToolErrors needs texts by exception or a function of (exception, request): {on_error!r}."
+            )
+        self.word = on_error
+
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
+        """Catch what the tool raises."""
+        try:
+            return await handler(request)
+        except Exception as error:
+            text = self._text(error, request) if self.concerns(request) else None
+            if text is None:
+                raise
+            return ChatMessage.from_tool(text, request.tool_call, error=True)
+
+    def _text(self, error: Exception, request: ToolCallRequest) -> str | None:
+        if callable(self.word):
+            return self.word(error, request)
+        return next((text for name, text in self.word.items() if matches(error, name)), None)
