@@ -149,17 +149,19 @@ class _Server(ChatModel):
 
     def stream(self, messages: Any, **ignored: Any) -> Iterator[Chunk]:
         """Yield the server's reply piece by piece."""
-        whole = _Whole()
+        whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         for piece in ChatOpenAI._stream(self.chat_openai, _wire(messages), **self.request):
-            yield whole.add(piece)
-        yield Chunk(reply=whole.reply())
+            whole += piece
+            yield Chunk(_text(piece))
+        yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     async def astream(self, messages: Any, **ignored: Any) -> AsyncIterator[Chunk]:
         """Yield the server's reply piece by piece without blocking the event loop."""
-        whole = _Whole()
+        whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         async for piece in ChatOpenAI._astream(self.chat_openai, _wire(messages), **self.request):
-            yield whole.add(piece)
-        yield Chunk(reply=whole.reply())
+            whole += piece
+            yield Chunk(_text(piece))
+        yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
         """Refuse: a chat server continues no raw prompt."""
@@ -168,22 +170,6 @@ class _Server(ChatModel):
     def fingerprint(self) -> dict[str, Any]:
         """Return back end and name."""
         return {"backend": "langchain", "name": self.name}
-
-
-class _Whole:
-    """Gather one streamed reply."""
-
-    def __init__(self) -> None:
-        self.piece = ChatGenerationChunk(message=AIMessageChunk(content=""))
-
-    def add(self, piece: ChatGenerationChunk) -> Chunk:
-        """Take a piece of the server's and return its words."""
-        self.piece += piece
-        return Chunk(_text(piece))
-
-    def reply(self) -> Reply:
-        """Return the whole reply."""
-        return _reply(self.piece, self.piece.generation_info or {})
 
 
 def _chunk(piece: AirgapChunk) -> ChatGenerationChunk | None:

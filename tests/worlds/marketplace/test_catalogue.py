@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.tools import as_tools
-from toolkit.worlds.marketplace import (
+from toolkit.worlds.marketplace.catalogue import (
+    CARD,
+    SHOWN,
+    Category,
     InvalidRequestError,
     Marketplace,
     UnknownDesignerError,
     UnknownOrderError,
     UnknownProductError,
 )
-from toolkit.worlds.marketplace.catalogue import CARD, SHOWN, Category
 
 FOLDER = Path(__file__).parents[3] / "data" / "marketplace"
 HOME = {"name": "Ada Moreau", "street": "12 Quai Bleu", "postcode": "31000", "city": "Toulouse", "country": "France"}

@@ -53,11 +53,6 @@ class AirgapReply:
         return self.text
 
     @property
-    def message(self) -> ChatMessage:
-        """Return the answer as an assistant message."""
-        return ChatMessage.from_assistant(self.text)
-
-    @property
     def results(self) -> tuple[ToolCallResult, ...]:
         """Return the result of each answered call, in order: what the tool returned, as JSON data, or how it failed."""
         return tuple(event.data["result"] for event in self.trace.of_kind("tool_result"))

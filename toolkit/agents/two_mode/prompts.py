@@ -28,12 +28,7 @@ CONTEXTS: tuple[Contexts, ...] = ("all", "last", "none")
 
 @dataclass(frozen=True)
 class Template:
-    """Hold a template and where it lies.
-
-    Attributes:
-        source: its text.
-        where: what an error calls it.
-    """
+    """Hold a template's text, and where it lies, for errors."""
 
     source: str
     where: str

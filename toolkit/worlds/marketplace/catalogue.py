@@ -1,4 +1,6 @@
-"""Answer what the fashion marketplace sells: five actions that a model can call, over the rows of `data/marketplace/`.
+"""Answer what the fashion marketplace sells: five actions that a model can call, and a world that cases can act in.
+
+The goods are the rows of `data/marketplace/`; the state is the orders.
 
 Not here: the shop over HTTP (`toolkit.worlds.marketplace.api`), agents that use it (`toolkit.agents`).
 """
@@ -7,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import count
 from typing import (
     Any,
@@ -20,6 +23,8 @@ from typing_extensions import TypedDict
 
 from toolkit import resources
 from toolkit.errors import ToolkitError, did_you_mean
+from toolkit.tools import Tool
+from toolkit.worlds.world import bound_tools, check_start
 
 Category = Literal[
     "any", "Accessories", "Bags", "Coats", "Dresses", "Jackets", "Knitwear", "Shirts", "Shoes", "Skirts", "Swimwear",
@@ -72,13 +77,35 @@ class Address(TypedDict):
 
 
 class Marketplace:
-    """Sell invented clothes by invented designers, and keep orders as long as it lives."""
+    """Sell invented clothes by invented designers, and keep orders, numbered from 1.
 
-    def __init__(self) -> None:
+    Args:
+        start: {"orders": [arguments of place_order, …]}.
+
+    Raises:
+        ConfigError: the start names something else.
+        MarketplaceError: an order of the start cannot be placed.
+    """
+
+    def __init__(self, start: Mapping[str, Any] | None = None) -> None:
+        check_start(start, ["orders"], "marketplace")
         self._products: dict[int, Row] = {row["id"]: row for row in _lines("catalogue.jsonl")}
         self._designers: dict[str, Row] = {row["name"].casefold(): row for row in _lines("designers.jsonl")}
         self._orders: dict[int, Row] = {}
         self._numbers = count(1)  # which several threads of the API may draw from
+        for order in (start or {}).get("orders", ()):
+            self.place_order(**order)
+
+    @cached_property
+    def tools(self) -> list[Tool]:
+        """Return the tools of the shop, ordering included."""
+        # an order costs money, and no tool takes it back
+        return bound_tools(self, "marketplace", {"place_order": "dangerous"})
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the orders as `get_order` does."""
+        return {"orders": [self.get_order(number) for number in sorted(self._orders)]}
 
     def actions(self) -> list[Callable[..., Any]]:
         """Return the five actions of the shop assistant, ready to be made tools."""
@@ -191,10 +218,6 @@ class Marketplace:
         if order_id not in self._orders:
             raise UnknownOrderError(f"No order has the number {order_id!r}. It was in the answer to place_order.")
         return copy.deepcopy(self._orders[order_id])
-
-    def orders(self) -> list[Row]:
-        """Return every order as `get_order` does; they are numbered from 1."""
-        return [self.get_order(number) for number in sorted(self._orders)]
 
     def search(
         self,
