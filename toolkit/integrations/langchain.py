@@ -174,11 +174,8 @@ class _Server(ChatModel):
 
 def _chunk(piece: AirgapChunk) -> ChatGenerationChunk | None:
     """Return what LangChain's callers get of a piece: words as they come, at the end the record of the run."""
-    if piece.reply is not None:
-        reply = piece.reply
-        message = AIMessageChunk(content="", response_metadata=_metadata(reply), usage_metadata=_usage(reply))
-        return ChatGenerationChunk(message=message)
-    return ChatGenerationChunk(message=AIMessageChunk(content=piece.text)) if piece.text else None
+    record = {} if piece.reply is None else _record(piece.reply)
+    return ChatGenerationChunk(message=AIMessageChunk(content=piece.text, **record)) if piece.text or record else None
 
 
 def _wire(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
@@ -202,18 +199,19 @@ def _reply(said: ChatGeneration, told: Mapping[str, Any]) -> Reply:
 
 
 def _result(reply: AirgapReply) -> ChatResult:
-    message = AIMessage(content=reply.text, response_metadata=_metadata(reply), usage_metadata=_usage(reply))
-    return ChatResult(generations=[ChatGeneration(message=message)])
+    return ChatResult(generations=[ChatGeneration(message=AIMessage(content=reply.text, **_record(reply)))])
 
 
-def _metadata(reply: AirgapReply) -> dict[str, Any]:
+def _record(reply: AirgapReply) -> dict[str, Any]:
+    """Return what a message tells of the run beside its text."""
     record = {
         "calls": [call.to_dict() for call in reply.calls],
         "results": [result.to_dict() for result in reply.results],
         "stop_reason": reply.stop_reason,
+        "raw_texts": list(reply.raw_texts),
     }
     names = {"model_name": reply.replies[-1].model} if reply.replies and reply.replies[-1].model else {}
-    return {**names, "airgap": {**record, "raw_texts": list(reply.raw_texts)}}
+    return {"response_metadata": {**names, "airgap": record}, "usage_metadata": _usage(reply)}
 
 
 def _usage(reply: AirgapReply) -> Any:

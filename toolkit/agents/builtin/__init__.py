@@ -27,8 +27,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolkit.agents.builtin.emulation import ToolEmulation
-from toolkit.agents.builtin.failures import ModelFallback, ModelRetry, ToolErrors, ToolRetry
-from toolkit.agents.builtin.format_repair import FormatRepair
+from toolkit.agents.builtin.failures import FormatRepair, ModelFallback, ModelRetry, ToolErrors, ToolRetry
 from toolkit.agents.builtin.history import ContextEditing, Summarization
 from toolkit.agents.builtin.human_approval import HumanApproval
 from toolkit.agents.builtin.limits import ModelCallLimit, ToolCallLimit

@@ -17,7 +17,6 @@ from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, LimitError, check_number, check_word
 from toolkit.messages import ChatMessage, ToolCall
 
-
 _MODEL_CALLS = {
     "model_calls_before": StateField(default=0, private=True),
     "thread_model_calls": StateField(default=0),
