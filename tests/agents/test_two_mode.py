@@ -71,12 +71,12 @@ def test_faithful_turn_with_an_action():
     assert calls[0] == {"prompt": "T[][User: red things] {}", "stop": ["User:"], "max_tokens": 800}
     assert calls[1] == {"prompt": f"C[][User: red things][{context}]", "stop": ["User:"], "max_tokens": 800}
     first = [f"User: {context}\n\nUser: red things", "Assistant: Here it is."]
-    assert made.history.conversation_history == first
+    assert made.history == first
     made.respond("thanks {0}")
     joined = "\n".join(first)
     assert calls[2]["prompt"] == f"T[{joined}][User: thanks {{0}}] {{}}"
     assert calls[3]["prompt"] == f"C[{joined}][User: thanks {{0}}][{NO_CONTEXT}]"
-    assert made.history.conversation_history[2:] == ["User: thanks {0}", "Assistant: Hi."]
+    assert made.history[2:] == ["User: thanks {0}", "Assistant: Hi."]
 
 
 def test_faithful_swallows_every_failure():
@@ -84,7 +84,7 @@ def test_faithful_swallows_every_failure():
     turn = made.respond("red things")
     assert (turn.tool, turn.reason, turn.text) == (False, "ZeroDivisionError", "Sorry?")
     assert calls[1]["prompt"].endswith(f"[{NO_CONTEXT}]")
-    assert made.history.conversation_history[0] == "User: red things"
+    assert made.history[0] == "User: red things"
 
 
 def test_faithful_does_not_swallow_a_failing_server():

@@ -34,11 +34,7 @@ _WRITABLE_NAME = re.compile(r"[\w.\-:/]+")  # what every call syntax can carry
 
 @dataclass(frozen=True)
 class AirgapReply:
-    """Show a run of AirgapChat; `AirgapReply(error.trace)` shows one that failed.
-
-    Attributes:
-        trace: the run.
-    """
+    """Show a run of AirgapChat; `AirgapReply(error.trace)` shows one that failed."""
 
     trace: Trace
 
@@ -123,23 +119,12 @@ Steps = Generator[Ask | Act, Any, AirgapReply]
 
 @dataclass(frozen=True)
 class Rounds:
-    """Hold the settings of a run; `steps` is the run itself.
-
-    Attributes:
-        recipe: how requests are put and replies are read.
-        model: who is asked.
-        tools: what may be called, under the names that the model is shown.
-        registered: shown name -> the name the tool was given, where the two differ.
-        invoker: runs the tools; None without any.
-        max_rounds: how often tools may be run before the model must answer.
-        max_result_chars: longest result that is shown whole, in characters of JSON.
-        ignore_fenced: whether calls in code fences are examples and are not run.
-    """
+    """Hold the settings of a run, most of them those of `AirgapChat`; `steps` is the run itself."""
 
     recipe: Recipe
     model: ChatModel
-    tools: tuple[Tool, ...] = ()
-    registered: Mapping[str, str] = field(default_factory=dict)
+    tools: tuple[Tool, ...] = ()  # under the names that the model is shown
+    registered: Mapping[str, str] = field(default_factory=dict)  # shown name -> the tool's own, where they differ
     invoker: ToolInvoker | None = None
     max_rounds: int = 5
     max_result_chars: int = 4000

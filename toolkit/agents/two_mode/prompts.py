@@ -87,19 +87,12 @@ def _example(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """Hold one earlier turn as a template sees it.
-
-    Attributes:
-        user: what the user said.
-        assistant: what the agent answered.
-        reply: the JSON of what it did, as tool mode should have written it.
-        context: the data of the turn, or None where it is left out.
-    """
+    """Hold one earlier turn as a template sees it; `reply` is what tool mode should have written, in JSON."""
 
     user: str
     assistant: str
     reply: str
-    context: Any = None
+    context: Any = None  # None too where it is left out
 
     @property
     def rows(self) -> list[Any]:

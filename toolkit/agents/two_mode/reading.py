@@ -14,7 +14,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from toolkit.agents.two_mode.actions import KEYS, MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction, decoded
+from toolkit.agents.two_mode.actions import (
+    KEYS,
+    MISSING,
+    MOST_ACTIONS,
+    NONE_NEEDED,
+    Action,
+    AnyAction,
+    ToolAction,
+    decoded,
+)
 from toolkit.agents.two_mode.turn import ActionRun, Reason
 from toolkit.asking import read
 from toolkit.errors import ToolArgumentsError, did_you_mean
@@ -54,17 +63,11 @@ def reading_protocol() -> Protocol:
 
 @dataclass(frozen=True)
 class ToolModeReading:
-    """Hold what a tool-mode reply asks for: actions, or the reason why there are none.
-
-    Attributes:
-        actions: the actions, in order.
-        reason: why there are none; None if there are some.
-        detail: one sentence to the reason, or about what was left out.
-    """
+    """Hold what a tool-mode reply asks for: actions in order, or the reason why there are none."""
 
     actions: tuple[ActionRun, ...] = ()
     reason: Reason | None = None
-    detail: str = ""
+    detail: str = ""  # one sentence to the reason, or about what was left out
 
     @property
     def mendable(self) -> bool:
@@ -73,10 +76,7 @@ class ToolModeReading:
 
 
 def read_actions(
-    reply: Reply,
-    actions: Mapping[str, AnyAction],
-    several: bool = False,
-    recipe: Recipe | None = None,
+    reply: Reply, actions: Mapping[str, AnyAction], several: bool = False, recipe: Recipe | None = None
 ) -> ToolModeReading:
     """Read a tool-mode reply.
 
@@ -87,7 +87,8 @@ def read_actions(
         recipe: how tool mode is asked and read; by default as `reading_protocol` says.
     """
     recipe = recipe or Recipe("any").using(reading_protocol())
-    tools = [*map(_as_tool, actions.values()), Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT)]
+    tools = [a.tool if isinstance(a, ToolAction) else Tool(a.name, "", _ANY_INPUT) for a in actions.values()]
+    tools.append(Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT))
     found = read(recipe, reply, tools)
     calls = [call for call in found.calls if call.tool_name != NONE_NEEDED]
     if not calls:
@@ -102,11 +103,6 @@ def read_actions(
             return ToolModeReading((), "bad_arguments", str(error))
     left = len(calls) - len(requests)
     return ToolModeReading(tuple(requests), None, f"{left} more asked for and not run." if left else "")
-
-
-def _as_tool(action: AnyAction) -> Tool:
-    """Return what extraction is to look for."""
-    return Tool(action.name, action.description, _ANY_INPUT) if isinstance(action, Action) else action.tool
 
 
 def _problem(call: ExtractedCall, actions: Mapping[str, AnyAction], source: str) -> ToolModeReading | None:

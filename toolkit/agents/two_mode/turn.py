@@ -18,17 +18,9 @@ from toolkit.traces import Trace
 
 # why no action was carried out; the faithful mode gives the name of the exception instead
 Reason = Literal[
-    "no_json",
-    "parse_error",
-    "not_a_call",
-    "none_needed",
-    "unknown_action",
-    "bad_arguments",
-    "tool_failed",
-    "truncated",
-    "model_failed",
-    "gate",
-]
+    "no_json", "parse_error", "not_a_call", "none_needed", "unknown_action", "bad_arguments", "tool_failed",
+    "truncated", "model_failed", "gate",
+]  # fmt: skip
 TOOL, CHAT = "tool mode", "chat mode"  # sources of a trace's events
 
 
