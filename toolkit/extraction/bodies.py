@@ -18,13 +18,12 @@ Not here: which wrappers there are (`syntaxes`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import NOTHING, Body, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import JsonRead, mend, read_json
 from toolkit.extraction.parameters import Members, Tags, read_members
-from toolkit.extraction.python_calls import PythonCall, read_calls
+from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.types import Span
 
@@ -77,16 +76,6 @@ _PARAMETERS = re.compile(rf"\s*<{_NS}(?:params|parameters)>")
 _CALL_TAG_ENDS = re.compile(rf"(?:\s*</{_NS}(?:params|parameters|function|invoke)>)+")
 _FLAG = re.compile(r"string\s*=\s*[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*=\s*[\"'](\w+)[\"']")
-
-
-@dataclass(slots=True)
-class Body:
-    """Hold what was read of a body so far."""
-
-    end: int
-    drafts: list[Draft] = field(default_factory=list)
-    problem: str | None = None
-    repairs: list[str] = field(default_factory=list)
 
 
 def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
@@ -185,20 +174,10 @@ def _open(draft: Draft) -> Draft:
 
 def _python(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take Python-like calls."""
-    read = read_calls(source.text, pos, source.limit)
-    body.end = max(read.end, pos)
-    body.drafts += [python_draft(call, syntax.label("python"), read.closed, source.cut) for call in read.calls]
-    body.problem = read.problem
-    return bool(read.calls) or read.problem is not None
-
-
-def python_draft(call: PythonCall, label: str, list_closed: bool = True, cut: bool = False) -> Draft:
-    """Return the draft of a Python-like call; that its list is not closed counts only where the reply was `cut`."""
-    repairs = call.repairs if list_closed else (*call.repairs, "missing_closers")
-    return Draft(
-        call.name, call.keywords, (call.start, call.end), label, tuple(dict.fromkeys(repairs)),
-        positional=call.positional, sources=dict(call.sources), closed=call.closed and (list_closed or not cut),
-    )  # fmt: skip
+    read = read_calls(source, pos, syntax.label("python"))
+    body.end, body.problem = max(read.end, pos), read.problem
+    body.drafts += read.drafts
+    return bool(read.drafts) or read.problem is not None
 
 
 def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:

@@ -161,6 +161,16 @@ class Draft(NamedTuple):
         return self._replace(repairs=(*codes, *self.repairs))
 
 
+@dataclass(slots=True)
+class Body:
+    """Hold what was read of a body so far, and why reading stopped, if it did."""
+
+    end: int
+    drafts: list[Draft] = field(default_factory=list)
+    problem: str | None = None
+    repairs: list[str] = field(default_factory=list)
+
+
 class Reading(NamedTuple):
     """Hold what a syntax read at one place.
 

@@ -7,7 +7,7 @@ Not here: thoughts, observations and final answers (`marks`).
 
 import re
 
-from toolkit.extraction.bodies import FENCE, FENCE_END, json_call, python_draft, read_body
+from toolkit.extraction.bodies import FENCE, FENCE_END, json_call, read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
@@ -47,11 +47,10 @@ def _action(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | N
         return _blob(source, start, at, syntax)
     called = CALL.match(text, at, source.limit) or _LISTED.match(text, at, source.limit)
     if called is not None and not _EMPTY_CALL.match(text, at, source.limit):
-        calls = read_calls(text, at, source.limit)
-        if not calls.calls or not source.tools.may_be(calls.calls[0].name):
+        calls = read_calls(source, at, "react")
+        if not calls.drafts or not source.tools.may_be(calls.drafts[0].name):
             return None
-        draft = python_draft(calls.calls[0], "react", calls.closed).at((start, calls.end))
-        return Reading(calls.end, (draft,))
+        return Reading(calls.end, (calls.drafts[0].at((start, calls.end)),))
     return _named(source, start, pos)
 
 
