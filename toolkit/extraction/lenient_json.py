@@ -68,21 +68,21 @@ def _finite(written: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_finite)
 
 
-def read_json(text: str, pos: int, limit: int | None = None, *, bare_values: bool = False) -> JsonRead:
-    """Read the value that begins at `pos`.
+def read_json(text: str, pos: int, limit: int | None = None) -> JsonRead:
+    """Read the value that begins at `pos`, perhaps behind blanks; the text is taken as ended at `limit`.
 
     >>> read_json('{"a": 1, } tail', 0)
     JsonRead(value={'a': 1}, end=10, repairs=('trailing_comma',), problem=None, closed=True, members=())
-
-    Args:
-        text: any text.
-        pos: where the value begins; blanks before it are fine.
-        limit: where the text is to be taken as ended.
-        bare_values: take bare words as text.
     """
     limit = len(text) if limit is None else limit
     strict = read_strict(text, pos, limit)
-    return strict if strict is not None else mend(text, pos, limit, bare_values=bare_values)
+    return strict if strict is not None else mend(text, pos, limit)
+
+
+def decode(text: str) -> JsonRead | None:
+    """Return the one value that the whole text is; None if it is none."""
+    read = read_json(text, 0)
+    return None if read.problem is not None or text[read.end :].strip() else read
 
 
 def read_strict(text: str, pos: int, limit: int, fuel: Fuel | None = None) -> JsonRead | None:

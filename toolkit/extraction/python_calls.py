@@ -164,7 +164,15 @@ class CallReader(ValueReader):
         self.pos = head.end()
         keywords, positional, sources = self.arguments()
         return Draft(
-            name, keywords, (start, self.pos), label, tuple(self.repairs), False, tuple(positional), sources, self.closed
+            name,
+            keywords,
+            (start, self.pos),
+            label,
+            tuple(self.repairs),
+            False,
+            tuple(positional),
+            sources,
+            self.closed,
         )
 
     def arguments(self, depth: int = 0) -> tuple[dict[str, Any], list[Any], dict[str, str]]:

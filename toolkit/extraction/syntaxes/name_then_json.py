@@ -9,8 +9,8 @@ Not here: names and arguments in a wrapper (`wrappers`) or behind a label (`tool
 
 import re
 
-from toolkit.extraction.bodies import FENCE_END, json_call, wrapped
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.bodies import json_call, wrapped
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal
 from toolkit.extraction.syntaxes import syntax
 
 _NAME_LINE = re.compile(r"\s*[`*]{0,2}([^\W\d][\w.\-]*)")
@@ -42,7 +42,7 @@ def read_marked_line(source: Source, found: re.Match[str], syntax: Syntax) -> Re
 
 @syntax(
     "glm4_line", 'f\n{"a": 1}',
-    r"\n[ \t]*+[`*]{0,2}+[^\W\d][\w.\-]*+[`*]{0,2}:?[ \t]*+(?:\r?\n[ \t]*+)?+(?:```(?:json)?\s*+)?(?=\{|&quot;)",
+    r"\n[ \t]*+[`*]{0,2}+[^\W\d][\w.\-]*+[`*]{0,2}:?[ \t]*+(?:\r?\n[ \t]*+)?+(?=(?:```(?:json)?\s*+)?(?:\{|&quot;))",
 )  # fmt: skip
 def read_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a line with a tool's name, and an object with its parameters below: GLM-4-9B, ChatGLM3."""
@@ -56,8 +56,7 @@ def read_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
         return None
     if tool.properties and not reading.drafts[0].arguments.keys() <= tool.properties.keys():
         return None
-    end = source.past(FENCE_END, reading.end) if "```" in found[0] else reading.end
-    return Reading(end, spread(reading.drafts, head.start(1), end), explicit=False)
+    return reading._replace(explicit=False)
 
 
 @syntax(
