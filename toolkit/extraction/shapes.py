@@ -65,12 +65,11 @@ def _named(value: dict[str, Any], tools: ToolIndex, blank: Draft, explicit: bool
     if key is None:
         return None
     name = value[key] if isinstance(value[key], str) else ""
-    _, _, span, syntax, repairs, *_ = blank
-    echo = Draft(name, {}, span, syntax, repairs, doubtful="schema_echo")
+    span, syntax, repairs = blank[2:5]
     if chosen is not None:
         given, exact = value[chosen], tools.keys.only and value.keys() == set(tools.keys.pairs[0])
         if "description" in value and _is_schema(given):
-            return echo
+            return blank._replace(name=name, arguments={}, doubtful="schema_echo")
         text = tools.keys.only or chosen in _TEXT_KEYS
         return Draft(name, given, span, syntax, repairs, text_argument=text, exact=exact)
     if "description" in value and not tools.declared(name):
@@ -82,7 +81,7 @@ def _named(value: dict[str, Any], tools: ToolIndex, blank: Draft, explicit: bool
         return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"))
     if rest and (not explicit or tools.keys.only):
         return None
-    return echo if "description" in rest else Draft(name, NOTHING, span, syntax, repairs)
+    return blank._replace(name=name, doubtful="schema_echo" if "description" in rest else None)
 
 
 def _keys(value: dict[str, Any], tools: ToolIndex) -> tuple[str | None, str | None]:

@@ -47,16 +47,17 @@ class Candidate(NamedTuple):
 class Head:
     """Hold the next match of one search, and where it begins: behind the text if there is none."""
 
-    start: int
-    match: re.Match[str] | None
     first: str
     pattern: re.Pattern[str]
+    start: int = -1
+    match: re.Match[str] | None = None
 
-    def search(self, text: str, pos: int, limit: int) -> None:
-        """Go on to the next match from `pos` on."""
-        at = text.find(self.first, pos, limit)
+    def search(self, text: str, pos: int, limit: int) -> bool:
+        """Go on to the next match from `pos` on; False if there is none."""
+        at = text.find(self.first, pos, limit)  # it finds the first character faster than any pattern
         self.match = self.pattern.search(text, at, limit) if at >= 0 else None
         self.start = limit + 1 if self.match is None else self.match.start()
+        return self.match is not None
 
 
 class Walk:
@@ -148,11 +149,8 @@ class Walk:
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
         if self.heads is None:
-            self.heads = []
-            for first, pattern in self.searches:
-                at = text.find(first, pos, limit)  # it finds the first character faster than any pattern
-                if at >= 0 and (match := pattern.search(text, at, limit)) is not None:
-                    self.heads.append(Head(match.start(), match, first, pattern))
+            here = [Head(*one) for one in self.searches if text.find(one[0], pos, limit) >= 0]
+            self.heads = [head for head in here if head.search(text, pos, limit)]
         nearest, found = limit + 1, None
         for head in self.heads:
             if head.start < pos:
@@ -214,9 +212,7 @@ class Walk:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
-        failed = (
-            reading.rejected if not reading.drafts else turned_down if len(turned_down) == len(reading.drafts) else ()
-        )
+        failed = turned_down or reading.rejected if len(turned_down) == len(reading.drafts) else ()
         if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
 
