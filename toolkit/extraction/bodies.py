@@ -83,13 +83,11 @@ def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
     body = Body(start)
     fence = source.match(FENCE, start)
     if fence is not None:
-        body.repairs.append("fence_removed")
         body.end = source.skip(fence.end())
     started = False
     while body.end < source.limit and body.problem is None:
         before, known = body.end, len(body.drafts)
-        found = _one(source, before, syntax, body)
-        if not found:
+        if not _one(source, before, syntax, body):
             break
         if known and body.problem == "no_name":  # data behind a call, such as a result that the model made up
             body.problem, body.end = None, before
@@ -104,8 +102,7 @@ def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
     body.end = pos + len(source.text[pos : body.end].rstrip()) if body.drafts and body.end - pos < 10_000 else body.end
     if fence is not None:
         body.end = source.past(FENCE_END, body.end)
-    if body.repairs:
-        body.drafts = [draft.mended(*body.repairs) for draft in body.drafts]
+        body.drafts = [draft.mended("fence_removed") for draft in body.drafts]
     return body
 
 

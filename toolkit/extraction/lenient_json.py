@@ -24,23 +24,14 @@ _ITEM_END = 16  # an error this near to the end of a window may be the window's 
 
 
 class JsonRead(NamedTuple):
-    """Hold a value that was read, or why none could be.
+    """Hold a value that was read, or why none could be."""
 
-    Attributes:
-        value: the value; None if there is a problem.
-        end: where it ends, or where reading stopped.
-        repairs: codes of what was mended.
-        problem: None, or `truncated`, `bad_json`, `not_finite`, `placeholder`, `too_deep`.
-        closed: whether its last closer was there.
-        members: the complete members of an array that is cut.
-    """
-
-    value: Any
-    end: int
-    repairs: tuple[str, ...] = ()
-    problem: str | None = None
-    closed: bool = True
-    members: tuple[Any, ...] = ()
+    value: Any  # the value; None if there is a problem
+    end: int  # where it ends, or where reading stopped
+    repairs: tuple[str, ...] = ()  # codes of what was mended
+    problem: str | None = None  # None, or `truncated`, `bad_json`, `not_finite`, `placeholder`, `too_deep`
+    closed: bool = True  # whether its last closer was there
+    members: tuple[Any, ...] = ()  # the complete members of an array that is cut
 
 
 class _RefusedError(ValueError):

@@ -54,24 +54,17 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolIndex:
-    """Look tools up by name.
+    """Look tools up by name."""
 
-    Attributes:
-        tools: the declared tools by name.
-        open: no tools were given, so that every name may be one.
-        folded: letters and digits of a name -> the tools that share them.
-        last: letters and digits of the last part of a dotted name -> the tools that share them.
-        known: written name -> what it was resolved to.
-        endings: pattern of an opening bracket behind what may be a tool's name.
-        keys: under which keys a call stands, as far as the protocol states it.
-    """
-
-    tools: dict[str, ToolSpec]
-    open: bool = False
+    tools: dict[str, ToolSpec]  # the declared tools by name
+    open: bool = False  # no tools were given, so that every name may be one
+    # letters and digits of a name -> the tools that share them
     folded: dict[str, list[str]] = field(default_factory=dict)
+    # letters and digits of the last part of a dotted name -> the tools that share them
     last: dict[str, list[str]] = field(default_factory=dict)
-    known: dict[str, Resolution] = field(default_factory=dict)
-    endings: re.Pattern[str] | None = None
+    known: dict[str, Resolution] = field(default_factory=dict)  # written name -> what it was resolved to
+    endings: re.Pattern[str] | None = None  # pattern of an opening bracket behind what may be a tool's name
+    # under which keys a call stands, as far as the protocol states it
     keys: CallKeys = CallKeys()  # noqa: RUF009 - a NamedTuple is fixed
 
     def resolve(self, written: str) -> Resolution:

@@ -24,29 +24,26 @@ Keyed = tuple[str, Syntax]  # a name of a group in a pattern, and what it opens
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """Hold the patterns for one choice of syntaxes.
+    """Hold the patterns for one choice of syntaxes."""
 
-    Attributes:
-        searches: the first characters of a pattern, and it; the name of a match's group is the key of its syntax.
-        at_start: what may begin a line, without the line break.
-        syntaxes: key -> syntax; None stands for the one that is searched for by the names of the tools.
-        later: key -> the syntaxes with the same first character that are tried after it.
-        labels: what calls may be labelled; None for anything.
-    """
-
+    # the first characters of a pattern, and it; the name of a match's group is the key of its syntax
     searches: tuple[tuple[str, re.Pattern[str]], ...]
-    at_start: re.Pattern[str]
+    at_start: re.Pattern[str]  # what may begin a line, without the line break
+    # key -> syntax; None stands for the one that is searched for by the names of the tools
     syntaxes: dict[str | None, Syntax]
-    later: dict[str | None, list[Syntax]]
-    labels: frozenset[str] | None
+    later: dict[str | None, str]  # key -> pattern of what has the same first character and is tried after it
+    labels: frozenset[str] | None  # what calls may be labelled; None for anything
 
     def others(self, found: re.Match[str]) -> Iterator[tuple[Syntax, re.Match[str]]]:
         """Yield the syntaxes that open at the same place and are tried after the one that was found."""
-        for one in self.later.get(found.lastgroup, ()):
-            opener = split_first(one.opener)[1] if found.re is self.at_start else one.opener
-            other = re.compile(opener).match(found.string, found.start(), found.endpos)
-            if other is not None:
-                yield one, other
+        key = found.lastgroup
+        while later := self.later.get(key):
+            first = "" if found.re is self.at_start else split_first(self.syntaxes[key].opener)[0]
+            other = re.compile(first + later).match(found.string, found.start(), found.endpos)  # which `re` remembers
+            if other is None:
+                return
+            key = other.lastgroup
+            yield self.syntaxes[key], other
 
 
 @cache
@@ -61,8 +58,10 @@ def triggers(names: frozenset[str] | None) -> Triggers:
     groups = {first: _in_order(group) for first, group in groups.items()}
     searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in groups.items())
     at_start = re.compile(_branches(groups[r"\n"]) if r"\n" in groups else r"(?!)")
-    later: dict[str | None, list[Syntax]] = {
-        key: [one for _, one in group[place + 1 :]] for group in groups.values() for place, (key, _) in enumerate(group)
+    later: dict[str | None, str] = {
+        key: _branches(group[place + 1 :]) if group[place + 1 :] else ""
+        for group in groups.values()
+        for place, (key, _) in enumerate(group)
     }
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
     return Triggers(searches, at_start, dict(zip(keys, chosen, strict=True)), later, labels)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.extraction.drafts import NOTHING, Draft
+from toolkit.extraction.drafts import Draft
 from toolkit.extraction.lenient_json import decode
 from toolkit.extraction.resolve import ToolIndex
 

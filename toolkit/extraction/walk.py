@@ -26,21 +26,13 @@ _TOKENS = re.compile(r"</s>|<\|[\w]+\|>|</?\w+>|```")  # what may stand behind a
 
 
 class Candidate(NamedTuple):
-    """Hold what is a call unless the rest of the reply says otherwise, and how it stands.
-
-    Attributes:
-        call: the call.
-        explicit: a marker announces it.
-        in_sentence: it stands in a sentence.
-        closed: every closer was there.
-        bare: it is a name and a bracket in plain text.
-    """
+    """Hold what is a call unless the rest of the reply says otherwise, and how it stands."""
 
     call: ExtractedCall
-    explicit: bool
-    in_sentence: bool
-    closed: bool
-    bare: bool
+    explicit: bool  # a marker announces it
+    in_sentence: bool  # it stands in a sentence
+    closed: bool  # every closer was there
+    bare: bool  # it is a name and a bracket in plain text
 
 
 @dataclass(slots=True)
@@ -61,20 +53,7 @@ class Head:
 
 
 class Walk:
-    """Walk one reply and gather what is found.
-
-    Attributes:
-        pos: where the walk stands.
-        floor: where the last construct ended.
-        candidates: what is a call so far.
-        rejected: candidates that are no calls.
-        text: pieces for the user.
-        thinking: pieces of thought.
-        thought_last: calls in a closed thought with nothing behind it.
-        taken_back: how often all before was made a thought.
-        thought_through: how many of the rejected were made thoughts so.
-        stopped: nothing further is read.
-    """
+    """Walk one reply and gather what is found."""
 
     def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0, start: int = 0) -> None:
         self.names, self.depth = names, depth
@@ -83,14 +62,15 @@ class Walk:
         if None in self.triggers.syntaxes and source.tools.endings is not None:
             self.searches = (*self.searches, ("(", source.tools.endings))
         self.renew(source)
-        self.pos = self.floor = start
-        self.candidates: list[Candidate] = []
+        self.pos = self.floor = start  # where the walk stands; where the last construct ended
+        self.candidates: list[Candidate] = []  # what is a call so far
         self.rejected: list[Rejected] = []
-        self.text: list[str] = []
+        self.text: list[str] = []  # pieces for the user
         self.thinking: list[str] = []
-        self.thought_last: list[Candidate] = []
-        self.taken_back = self.thought_through = 0
-        self.stopped = False
+        self.thought_last: list[Candidate] = []  # calls in a closed thought with nothing behind it
+        self.taken_back = 0  # how often all before was made a thought
+        self.thought_through = 0  # how many of the rejected were made thoughts so
+        self.stopped = False  # nothing further is read
 
     def renew(self, source: Source) -> None:
         """Go on over another text that begins as the one before."""
