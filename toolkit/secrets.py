@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 from toolkit.errors import ConfigError, UserError
 
@@ -196,6 +197,18 @@ class Mask:
 
     def __repr__(self) -> str:
         return f"Mask({self._count} credentials)"
+
+
+def credentials_in(url: str) -> list[str]:
+    """Return what an address gives away: its user, password, and what stands in its query under a secret name.
+
+    >>> credentials_in("http://ann:p%40ss@host/x?page=2&api_key=abc")
+    ['ann:p@ss', 'p@ss', 'abc']
+    """
+    user = re.match(r"[^/?#]*//([^/?#]*)@", url)
+    found = [unquote(user[1]), unquote(user[1]).partition(":")[2]] if user else []
+    pairs = parse_qsl(url.partition("#")[0].partition("?")[2])
+    return [text for text in (*found, *(value for name, value in pairs if _names_a_secret(name))) if text]
 
 
 def scrub(value: Any) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution.openapi.http import check_limit, place
-from toolkit.secrets import Mask, Secret
+from toolkit.secrets import Mask, Secret, credentials_in, scrub
 from toolkit.tools import Effect, Tool
 
 _MAX_PAGES = 100
@@ -79,8 +79,8 @@ class McpSession:
 
     def _open(self) -> None:
         self.listed: list[Any] = []
-        self._secrets = Mask()  # hides every value that was handed over, in errors
-        self._sealed = Mask()  # hides those of Secrets, in results too
+        self._secrets = Mask(credentials_in(self.url))  # hides every value that was handed over, in errors
+        self._sealed = self._secrets  # hides those of Secrets and of the URL, in results too
         self._late: str | None = None  # the call that ran out of time, while nothing was answered since
         self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -99,7 +99,7 @@ class McpSession:
             reason = _reason_of(error)
         said = self._last_words()
         self.close()
-        raise UserError(self._secrets(f"MCP server {self.label} cannot be used: {reason}.{said}"))
+        raise UserError(scrub(self._secrets(f"MCP server {self.label} cannot be used: {reason}.{said}")))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool of the server and wait for its result.
@@ -190,8 +190,8 @@ class McpSession:
             name: value.resolve_value() or "" for name, value in (values or {}).items() if isinstance(value, Secret)
         }
         opened = {name: sealed.get(name, str(value)) for name, value in (values or {}).items()}
-        self._secrets = Mask(opened.values())
-        self._sealed = Mask(sealed.values())
+        self._secrets = Mask([*opened.values(), *credentials_in(self.url)])
+        self._sealed = Mask([*sealed.values(), *credentials_in(self.url)])
         return opened
 
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
@@ -205,7 +205,7 @@ class McpSession:
                 f"{said}; server {self.label} has answered nothing since its {before!r} ran out of time. "
                 f"Wait, or: {_REOPEN}"
             )
-        reason = self._secrets(_reason_of(error))
+        reason = scrub(self._secrets(_reason_of(error)))
         if "closed" in reason.lower() or "Resource" in type(error).__name__:
             return ToolInvocationError(
                 f"MCP server {self.label} is gone; tool {name!r} gave no result.{self._last_words()}"
