@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ToolError, ToolInvocationError, ToolNotFoundException, ToolTimeoutError
-from toolkit.execution.conversion import capped, safe_str
+from toolkit.execution.conversion import capped
 from toolkit.execution.modes import BLOCKING, Ended, Mode
 from toolkit.execution.ready import ReadyTool
 from toolkit.execution.state import State
 from toolkit.execution.threads import OutOfTime
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
+from toolkit.tools.shown import safe_str
 
 _TRACEBACK_CHARS = 8_000
 
