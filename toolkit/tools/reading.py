@@ -86,8 +86,8 @@ def as_tool(value: Any) -> Tool:
     if callable(value) and not hasattr(value, "invoke"):
         return Tool.from_function(value)
     raise ConfigError(
-        f"{safe_str(value, repr)} is no tool. Give a Tool, a typed function, a dict with name and parameters, or an object with "
-        "a .name that has invoke(args) or can be called."
+        f"{safe_str(value, repr)} is no tool. Give a Tool, a typed function, a dict with name and parameters, or an "
+        "object with a .name that has invoke(args) or can be called."
     )
 
 
