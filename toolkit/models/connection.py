@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ModelNotFoundError
+from toolkit.errors import ConfigError, ModelNotFoundError
 from toolkit.models.backend import ServerError
+from toolkit.traces.json_text import loads
 
 if TYPE_CHECKING:
     import httpx
@@ -48,9 +49,10 @@ class Connection:
         """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
         waits = (_CONNECT_S, idle_s, idle_s, _CONNECT_S)
         with self._said_plainly(), self.client.stream("POST", route, json=sendable(body), timeout=waits) as response:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 response.read()
                 raise self._error(response)
+            response.encoding = "utf-8"  # as JSON is, whatever the header says
             yield from response.iter_lines()
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -58,9 +60,12 @@ class Connection:
         with self._said_plainly():
             method = "GET" if body is None else "POST"
             response = self.client.request(method, route, json=body, timeout=(_CONNECT_S, _LOOK_S, _LOOK_S, _CONNECT_S))
-        if response.status_code >= 400:
+        if response.status_code >= 300:
             raise self._error(response)
-        return dict(response.json())
+        said = loads(response.content.decode("utf-8", "replace"))
+        if not isinstance(said, dict):
+            raise ValueError("it is no object")
+        return said
 
     def absent(self, error: Exception) -> ModelNotFoundError:
         """Return the error for a server that does not answer."""
@@ -68,6 +73,9 @@ class Connection:
 
     def _error(self, response: httpx.Response) -> ServerError:
         text = response.content.decode(errors="replace")
+        if response.status_code < 400:
+            to = response.headers.get("location", "elsewhere")
+            text = f"it redirects to {to}; that is not followed. Name the address that answers"
         return ServerError.read(response.status_code, text.replace(self.secret, "***") if self.secret else text)
 
     @contextlib.contextmanager
@@ -76,7 +84,7 @@ class Connection:
 
         try:
             yield
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise self.absent(error) from None
         except httpx.TimeoutException:
             raise TimeoutError from None
@@ -85,14 +93,17 @@ class Connection:
 
 
 def sendable(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a request with lone surrogates replaced: a model can write them, UTF-8 cannot carry them.
+    """Return the body of a request as it can be sent: a model can write lone surrogates and NaN, JSON in UTF-8 cannot.
 
     >>> sendable({"prompt": chr(0xD83D) + "!"})
     {'prompt': '?!'}
     """
-    text = json.dumps(body, ensure_ascii=False)
     try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False)
         text.encode()
-    except UnicodeEncodeError:
-        return dict(json.loads(text.encode("utf-8", "replace")))
+    except RecursionError:
+        raise ConfigError("The request is nested too deep to be sent. Shorten its messages, tools or schema.") from None
+    except ValueError:
+        text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace").decode()
+        return dict(json.loads(text, parse_constant=str))
     return dict(body)

@@ -8,7 +8,6 @@ Not here: HTTP (`connection`); Ollama, which is better asked natively (`ollama`)
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -16,10 +15,11 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.messages import to_openai
-from toolkit.models.backend import Answer, Backend, ServerError
+from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit
+from toolkit.traces.json_text import loads
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
 # what a server says about a model that stays the same from look to look
@@ -63,27 +63,28 @@ class OpenAIAnswer(Answer):
         if piece.get("error"):
             raise ServerError.read(200, piece["error"])
         self._count(piece)
-        for choice in piece.get("choices") or ():
-            self.finish = choice.get("finish_reason") or self.finish
-            delta = choice.get("delta") or choice.get("message") or {}
-            for place, call in enumerate(delta.get("tool_calls") or ()):
-                index = call.get("index")
+        for choice in parts(piece, "choices"):
+            self.finish = part(choice, "finish_reason", str) or self.finish
+            delta = part(choice, "delta", dict) or part(choice, "message", dict)
+            for place, call in enumerate(parts(delta, "tool_calls")):
+                index = count(call, "index")
                 self.add_call(place if index is None else index, call)
-            text = choice.get("text") or delta.get("content") or ""
-            yield from self.say(text, delta.get("reasoning_content") or delta.get("reasoning") or "")
+            text = part(choice, "text", str) or part(delta, "content", str)
+            yield from self.say(text, part(delta, "reasoning_content", str) or part(delta, "reasoning", str))
 
     def _count(self, piece: Mapping[str, Any]) -> None:
+        """Note tokens and times; what is none is left out, for an answer is an answer without them."""
         if "load_seconds" in piece:  # in this process
-            self.counts["load_seconds"] = piece["load_seconds"]
-        if usage := piece.get("usage"):
+            self.counts["load_seconds"] = seconds(piece, "load_seconds")
+        if isinstance(usage := piece.get("usage"), dict):
             self.closing["usage"] = usage
-            self.counts |= {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-        if timings := piece.get("timings"):
+            self.counts |= {name: count(usage, name) for name in ("prompt_tokens", "completion_tokens")}
+            details = usage.get("prompt_tokens_details")
+            if isinstance(details, dict) and "cached_tokens" in details:
+                self.counts["cached_tokens"] = count(details, "cached_tokens")
+        if isinstance(timings := piece.get("timings"), dict):
             self.closing["timings"] = timings
-            self.counts.setdefault("cached_tokens", timings.get("cache_n"))
-        details = (usage or {}).get("prompt_tokens_details") or {}
-        if "cached_tokens" in details:
-            self.counts["cached_tokens"] = details["cached_tokens"]
+            self.counts.setdefault("cached_tokens", count(timings, "cache_n"))
 
 
 class OpenAIModel(Backend):
@@ -169,7 +170,7 @@ class OpenAIModel(Backend):
             return {}
 
     def _models(self) -> dict[str, dict[str, Any]]:
-        return {str(model.get("id")): model for model in self._look("/models").get("data") or ()}
+        return {part(model, "id", str): model for model in parts(self._look("/models"), "data")}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, and what the server says about the model; such servers give no digest."""
@@ -202,7 +203,7 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
         if data == "[DONE]":
             return
         try:
-            piece = json.loads(data)
-        except ValueError:
-            raise ServerError(200, f"an event is no JSON: {data[:200]!r}") from None
-        yield piece if name == "data" else {"error": piece}
+            piece = loads(data)
+        except ValueError as error:
+            raise ServerError(200, f"an event is no JSON ({error}): {data[:200]!r}") from None
+        yield checked(piece, dict, "an event") if name == "data" else {"error": piece}
