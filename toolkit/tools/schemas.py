@@ -114,7 +114,7 @@ def answer_of(text: str, keys: tuple[str, str] = ("name", "arguments")) -> str:
         return text
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(value, dict) and set(value) == {ANSWER} and isinstance(value[ANSWER], str):
         return str(value[ANSWER])

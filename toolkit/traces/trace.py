@@ -83,6 +83,7 @@ class Trace:
         structured_response: the value in the shape of `response_format`, or None.
         stop_reason: `done`, `return_direct`, `jump`, `invalid_calls`, `tool_choice`, `error`; `unfinished` until then.
         error: what ended the run, as text, or None.
+        traceback: where it did, of a run in a sweep; not written to files.
         started: wall-clock time of the start, seconds since 1970.
         seconds: how long the run took.
         listeners: what is told of each event as it happens; its file first, if it has one.
@@ -97,6 +98,7 @@ class Trace:
         self.structured_response: Any = None
         self.stop_reason = "unfinished"
         self.error: str | None = None
+        self.traceback = ""
         self.started = time.time()
         self.seconds = 0.0
         self.listeners: list[Callable[[Event], None]] = []
