@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from toolkit.extraction import python_calls
 from toolkit.extraction.arithmetic import arithmetic
-from toolkit.extraction.python_calls import read_calls
+from toolkit.extraction.drafts import Body
+from toolkit.extraction.pipeline import new_source
+from toolkit.extraction.resolve import tool_index
+
+
+def read_calls(text: str) -> Body:
+    return python_calls.read_calls(new_source(text, tool_index(None), None), 0, "")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ from toolkit.extraction.python_calls import read_calls
     ids=lambda value: value[:24] if isinstance(value, str) else "",
 )
 def test_calls(text: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
-    assert [(call.name, call.keywords) for call in read_calls(text, 0).calls] == calls
+    assert [(call.name, call.arguments) for call in read_calls(text).drafts] == calls
 
 
 @pytest.mark.parametrize(
@@ -62,8 +68,8 @@ def test_calls(text: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
     ids=lambda value: value,
 )
 def test_refusals(text: str, problem: str) -> None:
-    read = read_calls(text, 0)
-    assert (read.calls, read.problem) == ([], problem)
+    read = read_calls(text)
+    assert (read.drafts, read.problem) == ([], problem)
 
 
 LITERALS: Any = st.recursive(
@@ -77,14 +83,14 @@ LITERALS: Any = st.recursive(
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,6}", fullmatch=True), LITERALS, min_size=1, max_size=3))
 def test_what_python_writes_is_read_back(arguments: dict[str, Any]) -> None:
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    read = read_calls(f"[f({written})]", 0)
-    assert [call.keywords for call in read.calls] == [arguments]
+    read = read_calls(f"[f({written})]")
+    assert [call.arguments for call in read.drafts] == [arguments]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="fg()[]{}=,'\"\\ab1 \n.:;`*-+/", max_size=40))
 def test_never_raises(text: str) -> None:
-    assert 0 <= read_calls(text, 0).end <= len(text) + 2
+    assert 0 <= read_calls(text).end <= len(text) + 2
 
 
 @pytest.mark.parametrize(
@@ -127,8 +133,8 @@ _PIECES = st.sampled_from(
 @settings(max_examples=600, deadline=None)
 @given(text=st.lists(_PIECES, max_size=24).map("".join))
 def test_plain_arguments_are_read_as_by_the_careful_reader(text: str) -> None:
-    quick = [read_calls(text, 0), read_calls("f(a=1, " + text, 0)]
+    quick = [read_calls(text), read_calls("f(a=1, " + text)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(python_calls, "_PLAIN", re.compile(r"(?!)"))
-        careful = [read_calls(text, 0), read_calls("f(a=1, " + text, 0)]
+        careful = [read_calls(text), read_calls("f(a=1, " + text)]
     assert quick == careful

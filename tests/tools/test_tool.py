@@ -153,3 +153,13 @@ def test_mistakes_are_named(build, message):
 def test_a_tool_without_a_function_says_so():
     with pytest.raises(ToolInvocationError, match="has no function"):
         tk.Tool("show", "", {"type": "object"}).invoke()
+
+
+def test_a_default_that_is_a_field_keeps_the_name_of_its_parameter():
+    def add(a: int, b: int = pydantic.Field(4, ge=0, description="second")) -> int:
+        return a + b
+
+    tool = tk.Tool.from_function(add)
+    second = {"type": "integer", "default": 4, "minimum": 0, "description": "second"}
+    assert tool.parameters["properties"] == {"a": {"type": "integer"}, "b": second}
+    assert tk.ToolInvoker([tool]).invoke(tk.ToolCall("add", {"a": 1})).result == "5"

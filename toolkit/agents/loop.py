@@ -132,11 +132,8 @@ def _turn(run: Run) -> Stage:
 
 def _exit(run: Run) -> str:
     """Tell where a turn leads (the order of the tests is part of the behaviour)."""
-    structured = run.state.values.get("structured_response") is not None
     if not run.setup.plan.has_tools:
-        if run.setup.response_format is None or structured:
-            return "end"
-        return "model"
+        return "end" if run.setup.response_format is None or _structured(run) else "model"
     turn = run.state.last_assistant()
     if turn is None:
         return "end"
@@ -149,9 +146,13 @@ def _exit(run: Run) -> str:
     if run.calls:
         run.asked_again = 0
         return "tools"
-    if structured:
+    if _structured(run):
         return "end"
     return _ask_again(run, "invalid_calls") if _nothing_ran(run, turn) else "model"
+
+
+def _structured(run: Run) -> bool:
+    return run.state.values.get("structured_response") is not None
 
 
 def _without_call(run: Run) -> str:

@@ -16,7 +16,7 @@ from toolkit.agents import drivers
 from toolkit.agents.drivers import Send, Token
 from toolkit.agents.layers import layered
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
-from toolkit.agents.modes import BLOCKING, Mode, at_once, beside
+from toolkit.agents.modes import BLOCKING, Mode, at_once, beside, here
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
@@ -48,30 +48,28 @@ class AgentPerformer:
         self.mode = mode
         self.token = token
         self.calls = CallRunner(run, mode)
-        self.model = layered(run.chains.wrap_model_call, self._ask, self._checked, mode, run.commands)
+        ask = self._ask if mode is BLOCKING else self._aask
+        self.model = layered(run.chains.wrap_model_call, ask, self._checked, mode, run.commands)
 
-    def perform(self, step: Step, mode: Mode) -> Coroutine[Any, Any, Any]:
-        """Do one step."""
+    def perform(self, step: Step, mode: Mode) -> Any:
+        """Do one step, or return the coroutine that does."""
+        if type(step) is RunHook:
+            if mode is BLOCKING:
+                return step.hook.call(*step.given)
+            return step.hook.call(*step.given) if step.hook.is_async else beside(step.hook.call, *step.given)
         if type(step) is CallModel:
             return self.model(step.request)
-        if type(step) is RunTools:
-            return self._tools(step.calls)
-        assert type(step) is RunHook
-        return self._hook(step.hook, step.given)
+        assert type(step) is RunTools
+        return self._tools(step.calls)
 
-    async def _hook(self, hook: Hook, given: tuple[Any, ...]) -> Any:
-        if self.mode is BLOCKING:
-            return hook.call(*given)
-        return await (hook.call(*given) if hook.is_async else beside(hook.call, *given))
+    def _ask(self, request: ModelRequest) -> ModelResponse:
+        sent, model = self.run.question(request), request.model
+        reply = sent.send(model) if self.token is None else at_once(drivers.put(sent, model, self.token, BLOCKING))
+        return self.run.response(reply, sent, request)
 
-    async def _ask(self, request: ModelRequest) -> ModelResponse:
-        run = self.run
-        sent = run.question(request)
-        if self.mode is BLOCKING and self.token is None:  # as nearly always: a coroutine fewer
-            reply = sent.send(request.model)
-        else:
-            reply = await drivers.put(sent, request.model, self.token, self.mode)
-        return run.response(reply, sent, request)
+    async def _aask(self, request: ModelRequest) -> ModelResponse:
+        sent = self.run.question(request)
+        return self.run.response(await drivers.put(sent, request.model, self.token, self.mode), sent, request)
 
     def _checked(self, given: Any, hook: Hook) -> ModelResponse:
         """Return what a model wrapper gave as a response, and note its command behind those of the layers below.
@@ -162,9 +160,9 @@ async def executed(
         return await drivers.driven(agent_steps(run, request.state), performer, mode)
 
     try:
-        handler = layered(chains.wrap_agent_call, innermost, _trace, mode)
-        finished: Trace = await handler(AgentRequest(state=state, runtime=runtime))
-        return finished
+        inner = here(innermost) if mode is BLOCKING else innermost
+        finished = layered(chains.wrap_agent_call, inner, _trace, mode)(AgentRequest(state=state, runtime=runtime))
+        return finished if mode is BLOCKING else await finished  # type: ignore[no-any-return] # as checked
     finally:
         trace.close()
 

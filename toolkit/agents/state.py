@@ -58,11 +58,6 @@ class RemoveMessage:
     id: str
 
 
-def message_id(message: ChatMessage) -> str | None:
-    """Return the id a message got when it entered a history, or None."""
-    return message.meta.get("id")
-
-
 def schema_fields(schema: Any) -> dict[str, StateField]:
     """Read the fields of a state schema; `messages` is always there and is left out.
 

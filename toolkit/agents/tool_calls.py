@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.agents.layers import layered
-from toolkit.agents.modes import BLOCKING, Mode, invoked
+from toolkit.agents.modes import BLOCKING, Mode, here, invoked
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
 from toolkit.agents.run import Run
@@ -76,12 +76,14 @@ class CallRunner:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler = layered(self.hooks, base, _check_of(call), self.mode)
+        blocking = self.mode is BLOCKING
+        handler = layered(self.hooks, here(base) if blocking else base, _check_of(call), self.mode)
         try:
-            answer: ToolAnswer = await handler(self.run.tool_request(call))
+            answer = handler(self.run.tool_request(call))
+            answer = answer if blocking else await answer
         except Exception as error:
             return self._uncaught(call, error, failures)
-        return answer
+        return answer  # type: ignore[no-any-return] # as checked
 
     async def _answer(self, call: ToolCall, asked: ToolCall, tool: Tool | None, state: Any) -> ToolAnswer:
         """Run a call, once more with arguments made to fit where they do not.

@@ -1,4 +1,4 @@
-"""Read tool calls out of any local model's text: `extract`, `StreamExtractor`, `explain`.
+"""Read tool calls out of any local model's text: `extract`, `StreamExtractor`.
 
 The pipeline in ten lines:
 
@@ -13,23 +13,13 @@ The pipeline in ten lines:
     echoes, placeholders and signatures.
 8.  `settle` resolves the name (`resolve`) and fits the arguments to the schema (`coerce`), losing nothing.
 9.  `pipeline` drops doubles and cut calls and says `called`, `abstained`, `broken` or `truncated`.
-10. `stream` does the same on a growing text; `html` shows and `explain` counts what was done.
+10. `stream` does the same on a growing text; `html` shows what was done.
 
 Not here: running the calls (`toolkit.execution`), writing prompts (`toolkit.prompting.protocols`).
 """
 
-from toolkit.extraction.explain import explain, rescue_matrix
 from toolkit.extraction.pipeline import extract
 from toolkit.extraction.stream import StreamEvent, StreamExtractor
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
 
-__all__ = [
-    "ExtractedCall",
-    "Extraction",
-    "Rejected",
-    "StreamEvent",
-    "StreamExtractor",
-    "explain",
-    "extract",
-    "rescue_matrix",
-]
+__all__ = ["ExtractedCall", "Extraction", "Rejected", "StreamEvent", "StreamExtractor", "extract"]

@@ -18,15 +18,13 @@ Not here: which wrappers there are (`syntaxes`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
-from toolkit.extraction.lenient_json import JsonRead, mend, read_json
+from toolkit.extraction.drafts import NOTHING, Body, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.lenient_json import JsonRead, decode, mend, read_json
 from toolkit.extraction.parameters import Members, Tags, read_members
-from toolkit.extraction.python_calls import PythonCall, read_calls
+from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.shapes import drafts_in
-from toolkit.extraction.types import Span
 
 _NS = r"(?:\w+:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
 _GLM_NS = r"(?:\w+_|\w+:)?"
@@ -79,29 +77,17 @@ _FLAG = re.compile(r"string\s*=\s*[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*=\s*[\"'](\w+)[\"']")
 
 
-@dataclass(slots=True)
-class Body:
-    """Hold what was read of a body so far."""
-
-    end: int
-    drafts: list[Draft] = field(default_factory=list)
-    problem: str | None = None
-    repairs: list[str] = field(default_factory=list)
-
-
 def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
     """Read calls from `pos` on; None if nothing there looks like the body of a call."""
     start = source.skip(pos)
     body = Body(start)
     fence = source.match(FENCE, start)
     if fence is not None:
-        body.repairs.append("fence_removed")
         body.end = source.skip(fence.end())
     started = False
     while body.end < source.limit and body.problem is None:
         before, known = body.end, len(body.drafts)
-        found = _one(source, before, syntax, body)
-        if not found:
+        if not _one(source, before, syntax, body):
             break
         if known and body.problem == "no_name":  # data behind a call, such as a result that the model made up
             body.problem, body.end = None, before
@@ -116,8 +102,7 @@ def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
     body.end = pos + len(source.text[pos : body.end].rstrip()) if body.drafts and body.end - pos < 10_000 else body.end
     if fence is not None:
         body.end = source.past(FENCE_END, body.end)
-    if body.repairs:
-        body.drafts = [draft.mended(*body.repairs) for draft in body.drafts]
+        body.drafts = [draft.mended("fence_removed") for draft in body.drafts]
     return body
 
 
@@ -143,21 +128,21 @@ def _json(source: Source, pos: int, read: JsonRead, syntax: Syntax, body: Body) 
         read = _with_surplus(source, read)
     body.end, body.problem = read.end, read.problem
     value = read.value if read.problem is None else list(read.members)
-    span, label = (pos, read.end), syntax.label("json")
-    found = drafts_in(value, source.tools, span, label, explicit=True, repairs=read.repairs)
+    blank = Draft("", NOTHING, (pos, read.end), syntax.label("json"), read.repairs)
+    found = drafts_in(value, source.tools, blank, explicit=True)
     if not found and "key" in syntax.forms:
-        found = _by_key(value, span, syntax.forms["key"], read.repairs)
+        found = _by_key(value, blank._replace(syntax=syntax.forms["key"]))
     if not found and read.problem is None and value not in ([], {}, None, ""):
         body.problem = "no_name"
     body.drafts += found if read.closed or read.problem is not None else map(_open, found)
     return True
 
 
-def _by_key(value: Any, span: Span, label: str, repairs: tuple[str, ...]) -> list[Draft]:
+def _by_key(value: Any, blank: Draft) -> list[Draft]:
     """Take objects whose keys are names and whose values are arguments."""
     objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
     items = [item for one in objects for item in one.items() if isinstance(item[1], dict)]
-    return [Draft(name, given, span, label, repairs) for name, given in items]
+    return [blank._replace(name=name, arguments=given) for name, given in items]
 
 
 def read_arguments(source: Source, pos: int) -> JsonRead:
@@ -171,12 +156,13 @@ def _with_surplus(source: Source, read: JsonRead) -> JsonRead:
 
 
 def json_call(source: Source, start: int, pos: int, name: str, label: str) -> Reading:
-    """Read one call that begins at `start` and has its JSON arguments at `pos`."""
-    read = read_arguments(source, pos)
+    """Read one call that begins at `start` and has its JSON arguments at `pos`, in a fence or not."""
+    fence = source.match(FENCE, pos)
+    read = read_arguments(source, source.skip(fence.end()) if fence else pos)
     if read.problem is not None:
         return refusal(source, start, read.end, read.problem, label, name)
-    draft = Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed)
-    return Reading(read.end, (draft,))
+    end = source.past(FENCE_END, read.end) if fence else read.end
+    return Reading(end, (Draft(name, read.value, (start, end), label, read.repairs, closed=read.closed),))
 
 
 def _open(draft: Draft) -> Draft:
@@ -185,20 +171,10 @@ def _open(draft: Draft) -> Draft:
 
 def _python(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take Python-like calls."""
-    read = read_calls(source.text, pos, source.limit)
-    body.end = max(read.end, pos)
-    body.drafts += [python_draft(call, syntax.label("python"), read.closed, source.cut) for call in read.calls]
-    body.problem = read.problem
-    return bool(read.calls) or read.problem is not None
-
-
-def python_draft(call: PythonCall, label: str, list_closed: bool = True, cut: bool = False) -> Draft:
-    """Return the draft of a Python-like call; that its list is not closed counts only where the reply was `cut`."""
-    repairs = call.repairs if list_closed else (*call.repairs, "missing_closers")
-    return Draft(
-        call.name, call.keywords, (call.start, call.end), label, tuple(dict.fromkeys(repairs)),
-        positional=call.positional, sources=dict(call.sources), closed=call.closed and (list_closed or not cut),
-    )  # fmt: skip
+    read = read_calls(source, pos, syntax.label("python"))
+    body.end, body.problem = max(read.end, pos), read.problem
+    body.drafts += read.drafts
+    return bool(read.drafts) or read.problem is not None
 
 
 def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
@@ -220,10 +196,7 @@ def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...]
     json_at = source.skip(fence.end()) if fence else at
     if source.text.startswith(("{", '"{', "&"), json_at):
         read = read_json(source.text, json_at, source.limit)
-        body.end, body.problem = read.end, read.problem
-        if read.problem is None:
-            label = labels[0] if fence else labels[1]
-            body.drafts.append(Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed))
+        if _take(body, read, start, name, labels[0] if fence else labels[1]):
             _close(source, body)
         return
     inner = source.past(_PARAMETERS, pos)
@@ -239,15 +212,22 @@ def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...]
     _close(source, body)
 
 
+def _take(body: Body, read: JsonRead, start: int, name: str, label: str) -> bool:
+    """Take one call by its arguments; False if they could not be read."""
+    body.end, body.problem = read.end, read.problem
+    if read.problem is None:
+        body.drafts.append(Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed))
+    return read.problem is None
+
+
 def _typed_by_flag(draft: Draft, members: Members) -> Draft:
     """Decode values whose tag says that they are JSON or of a type."""
     for key, opener in members.openers.items():
         flag, kind = _FLAG.search(opener), _TYPE_FLAG.search(opener)
         wants_json = flag[1] == "false" if flag else kind is not None and kind[1] not in ("string", "str")
         if wants_json and key in members.values:
-            read = read_json(members.values[key], 0)
-            if read.problem is None and not members.values[key][read.end :].strip():
-                draft.arguments[key] = read.value
+            read = decode(members.values[key])
+            draft.arguments[key] = draft.arguments[key] if read is None else read.value
     return draft
 
 
@@ -276,11 +256,7 @@ def _named(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     marks = source.match(_ARGS_MARK, head.end())
     after = source.skip(marks.end()) if marks else after
     if text.startswith(("{", "&quot;", "[{") if marks is None else ("{", "&quot;", "[{", '"{'), after):
-        read = read_arguments(source, after)
-        body.problem, body.end = read.problem, read.end
-        if read.problem is None:
-            span, label = (pos, read.end), syntax.label("args" if marks else "compact")
-            body.drafts.append(Draft(head[1], read.value, span, label, read.repairs, closed=read.closed))
+        _take(body, read_arguments(source, after), pos, head[1], syntax.label("args" if marks else "compact"))
         return True
     if marks is not None and after >= limit:
         body.problem, body.end = "truncated", limit

@@ -37,25 +37,15 @@ _DEEPEST = 24
 
 
 class Coercion:
-    """Coerce the arguments of one call.
-
-    Attributes:
-        repairs: `coerced` once something was turned.
-        notes: what does not fit, with its path.
-    """
+    """Coerce the arguments of one call."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.root = schema
-        self.repairs: list[str] = []
-        self.notes: list[str] = []
+        self.repairs: list[str] = []  # `coerced` once something was turned
+        self.notes: list[str] = []  # what does not fit, with its path
 
     def arguments(self, given: dict[str, Any], sources: dict[str, str] | None = None) -> dict[str, Any]:
-        """Return the arguments with typed values.
-
-        Args:
-            given: arguments as read.
-            sources: source text of values that were written without quotes, for parameters declared as text.
-        """
+        """Return the arguments with typed values; the source text of a value is what a text parameter is given."""
         properties = self.root.get("properties")
         if not isinstance(properties, dict) or not properties:
             return given

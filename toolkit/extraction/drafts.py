@@ -31,22 +31,14 @@ Read = Callable[["Source", re.Match[str], "Syntax"], "Reading | None"]
 
 @dataclass(slots=True)
 class Source:
-    """Hold the text that is read and what is known about it.
+    """Hold the text that is read and what is known about it."""
 
-    Attributes:
-        text: the whole reply.
-        limit: where the present region ends.
-        tools: the declared tools.
-        fuel: what failed attempts may still cost.
-        cut: the server says that the reply was cut at its length limit.
-        searched: pattern -> (searched from, found or None), so that a missing closer is searched for once.
-    """
-
-    text: str
-    limit: int
-    tools: ToolIndex
-    fuel: Fuel
-    cut: bool = False
+    text: str  # the whole reply
+    limit: int  # where the present region ends
+    tools: ToolIndex  # the declared tools
+    fuel: Fuel  # what failed attempts may still cost
+    cut: bool = False  # the server says that the reply was cut at its length limit
+    # pattern -> (searched from, found or None), so that a missing closer is searched for once
     searched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = field(default_factory=dict)
 
     def within(self, limit: int) -> Source:
@@ -83,36 +75,25 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    r"""Hold one thing that can be read: a call syntax, or a mark of what holds no calls.
+    """Hold one thing that can be read: a call syntax, or a mark of what holds no calls."""
 
-    Attributes:
-        name: what recipes and results call it.
-        opener: pattern that opens it; begins with a literal character, where `\\n` also stands for the start of the
-            text and for the end of the construct before. It must have no capturing groups.
-        read: reads on from a match of `opener`; None if it is nothing after all.
-        summary: one line about it.
-        example: a short text in it; a call in it calls `f` with `a` as 1, or with nothing.
-        forms: form of body -> the label of calls in it, where that is not the name (see `bodies`).
-        kind: `call`; `thought` or `thought_end`; `echo` of a result or a declaration; `noise`, a leaked token; `end`,
-            behind which nothing is read. All but calls are read beside every chosen syntax.
-        closer: pattern of what closes it, if it has a wrapper.
-        labels: names that select it, its own first; its calls may carry them.
-        late: its opener is so wide that it is tried after all others.
-        by_name: it begins with a bracket behind a tool's name, which is searched for by the names' last letters.
-        starts: words of which one begins the line, if no sign does; a test that makes the search cheap.
-    """
-
-    name: str
+    name: str  # what recipes and results call it
+    # pattern that opens it; begins with a literal character, where `\n` also stands for the start of the text
+    # and for the end of the construct before. It must have no capturing groups
     opener: str
-    read: Read
-    summary: str
-    example: str
-    forms: Mapping[str, str]
+    read: Read  # reads on from a match of `opener`; None if it is nothing after all
+    summary: str  # one line about it
+    example: str  # a short text in it; a call in it calls `f` with `a` as 1, or with nothing
+    forms: Mapping[str, str]  # form of body -> the label of calls in it, where that is not the name (see `bodies`)
+    # `call`; `thought` or `thought_end`; `echo` of a result or a declaration; `noise`, a leaked token; `end`,
+    # behind which nothing is read. All but calls are read beside every chosen syntax
     kind: Kind = "call"
-    closer: re.Pattern[str] | None = None
-    labels: tuple[str, ...] = ()
-    late: bool = False
+    closer: re.Pattern[str] | None = None  # pattern of what closes it, if it has a wrapper
+    labels: tuple[str, ...] = ()  # names that select it, its own first; its calls may carry them
+    late: bool = False  # its opener is so wide that it is tried after all others
+    # it begins with a bracket behind a tool's name, which is searched for by the names' last letters
     by_name: bool = False
+    # words of which one begins the line, if no sign does; a test that makes the search cheap
     starts: tuple[str, ...] = ()
 
     def label(self, form: str) -> str:
@@ -121,35 +102,20 @@ class Syntax:
 
 
 class Draft(NamedTuple):
-    """Hold one call as written.
+    """Hold one call as written."""
 
-    Attributes:
-        name: the name as written.
-        arguments: an object, text that holds one, plain texts by name (`untyped`), None, or NOTHING.
-        span: where it stands.
-        syntax: what it was written in.
-        repairs: what was mended so far.
-        untyped: values are plain text and take their types from the schema.
-        positional: arguments without names.
-        sources: source text of values, by name or index.
-        closed: whether every closer was there.
-        doubtful: reason code for turning it down, such as `signature`.
-        text_argument: text that is no object may be the single text parameter.
-        exact: it is an object with the two keys that the protocol states and no others.
-    """
-
-    name: str
-    arguments: Any
-    span: Span
-    syntax: str
-    repairs: tuple[str, ...] = ()
-    untyped: bool = False
-    positional: tuple[Any, ...] = ()
-    sources: dict[str, str] = _NO_SOURCES
-    closed: bool = True
-    doubtful: str | None = None
-    text_argument: bool = False
-    exact: bool = False
+    name: str  # the name as written
+    arguments: Any  # an object, text that holds one, plain texts by name (`untyped`), None, or NOTHING
+    span: Span  # where it stands
+    syntax: str  # what it was written in
+    repairs: tuple[str, ...] = ()  # what was mended so far
+    untyped: bool = False  # values are plain text and take their types from the schema
+    positional: tuple[Any, ...] = ()  # arguments without names
+    sources: dict[str, str] = _NO_SOURCES  # source text of values, by name or index
+    closed: bool = True  # whether every closer was there
+    doubtful: str | None = None  # reason code for turning it down, such as `signature`
+    text_argument: bool = False  # text that is no object may be the single text parameter
+    exact: bool = False  # it is an object with the two keys that the protocol states and no others
 
     def at(self, span: Span) -> Draft:
         """Return the draft with another span."""
@@ -161,27 +127,26 @@ class Draft(NamedTuple):
         return self._replace(repairs=(*codes, *self.repairs))
 
 
-class Reading(NamedTuple):
-    """Hold what a syntax read at one place.
-
-    Attributes:
-        end: where the region ends.
-        drafts: the calls in it, in order.
-        rejected: candidates that failed.
-        explicit: its marker is one that no prose would use.
-        text: what of the region is for the user.
-        thinking: what of the region is thought.
-        final: it is an action that waits for a result, so that what the model wrote behind it is invented.
-        inner: a region in it that is to be walked as if it stood alone, such as what a thought or a fence holds.
-    """
+@dataclass(slots=True)
+class Body:
+    """Hold what was read of a body so far, and why reading stopped, if it did."""
 
     end: int
-    drafts: tuple[Draft, ...] = ()
-    rejected: tuple[Rejected, ...] = ()
-    explicit: bool = True
-    text: str = ""
-    thinking: str = ""
-    final: bool = False
+    drafts: list[Draft] = field(default_factory=list)
+    problem: str | None = None
+
+
+class Reading(NamedTuple):
+    """Hold what a syntax read at one place."""
+
+    end: int  # where the region ends
+    drafts: tuple[Draft, ...] = ()  # the calls in it, in order
+    rejected: tuple[Rejected, ...] = ()  # candidates that failed
+    explicit: bool = True  # its marker is one that no prose would use
+    text: str = ""  # what of the region is for the user
+    thinking: str = ""  # what of the region is thought
+    final: bool = False  # it is an action that waits for a result, so that what the model wrote behind it is invented
+    # a region in it that is to be walked as if it stood alone, such as what a thought or a fence holds
     inner: Span | None = None
 
 

@@ -23,6 +23,7 @@ _COLOURS = {
     "rejected": "rgba(248,81,73,.24)",
     "thinking": "rgba(110,118,129,.22)",
 }
+_LEGEND = {"call": "call", "repaired": "repaired", "unknown": "unknown tool", "rejected": "rejected"}
 _STATUS = {"called": "call", "abstained": "thinking", "broken": "rejected", "truncated": "repaired"}
 _BOX = (
     "white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace;margin:.3em 0;padding:.5em;"
@@ -35,8 +36,13 @@ def render(extraction: Any) -> str:
     badge = _mark(extraction.status, _STATUS[extraction.status])
     head = f"<div>{badge} {len(extraction.calls)} call(s), {len(extraction.rejected)} rejected</div>"
     reply = f'<div style="{_BOX}">{_coloured(extraction)}</div>' if extraction.source else ""
-    thinking = _folded("thinking", extraction.thinking) if extraction.thinking else ""
-    return f"<div>{head}{reply}{_calls(extraction)}{_rejected(extraction)}{thinking}{_legend()}</div>"
+    rejected = "".join(f"<li>{_rejection(one)}</li>" for one in extraction.rejected[:_SHOWN_SPANS])
+    thinking = f'<div style="{_BOX}">{escape(_cut(extraction.thinking, _SHOWN))}</div>'
+    folded = _folded("rejected", rejected and f"<ul>{rejected}</ul>") + _folded(
+        "thinking", extraction.thinking and thinking
+    )
+    legend = " ".join(_mark(text, role) for role, text in _LEGEND.items())
+    return f'<div>{head}{reply}{_calls(extraction)}{folded}<div style="font-size:80%;opacity:.8">{legend}</div></div>'
 
 
 def _mark(text: str, role: str, title: str = "") -> str:
@@ -44,18 +50,13 @@ def _mark(text: str, role: str, title: str = "") -> str:
     return f'<span style="background:{_COLOURS[role]};border-radius:3px;padding:0 .2em"{hint}>{escape(text)}</span>'
 
 
-def _role(call: Any) -> str:
-    if call.unknown_tool:
-        return "unknown"
-    return "repaired" if call.repairs else "call"
-
-
 def _regions(extraction: Any) -> list[tuple[Span, str, str]]:
     """Return (span, role, hint) of all that is coloured, in order and without overlap."""
-    found = [
-        (call.span, _role(call), f"{call.tool_name} · {call.syntax} · {', '.join(call.repairs) or call.confidence}")
-        for call in extraction.calls
-    ]
+    found = []
+    for call in extraction.calls:
+        role = "unknown" if call.unknown_tool else "repaired" if call.repairs else "call"
+        hint = f"{call.tool_name} · {call.syntax} · {', '.join(call.repairs) or call.confidence}"
+        found.append((call.span, role, hint))
     found += [(one.span, "rejected", f"{one.syntax}: {one.reason}") for one in extraction.rejected]
     regions: list[tuple[Span, str, str]] = []
     edge = 0
@@ -88,22 +89,13 @@ def _calls(extraction: Any) -> str:
 
 
 def _call_row(call: Any) -> str:
-    arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
-    shown = arguments if len(arguments) <= 400 else arguments[:399] + "…"
+    arguments = _cut(json.dumps(call.arguments, ensure_ascii=False, default=str), 400)
     notes = [*call.notes]
     if call.unknown_tool:
         notes.append("unknown tool" + (f"; closest: {', '.join(call.closest)}" if call.closest else ""))
     repairs = " ".join(_mark(code, "repaired") for code in call.repairs)
-    cells = [escape(call.tool_name), f"<code>{escape(shown)}</code>", escape(call.syntax), escape(call.confidence)]
+    cells = [escape(call.tool_name), f"<code>{escape(arguments)}</code>", escape(call.syntax), escape(call.confidence)]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, repairs, escape("; ".join(notes))]) + "</tr>"
-
-
-def _rejected(extraction: Any) -> str:
-    """Return a list of what was turned down."""
-    if not extraction.rejected:
-        return ""
-    items = "".join(f"<li>{_rejection(one)}</li>" for one in extraction.rejected[:_SHOWN_SPANS])
-    return f"<details><summary>rejected</summary><ul>{items}</ul></details>"
 
 
 def _rejection(one: Any) -> str:
@@ -111,15 +103,9 @@ def _rejection(one: Any) -> str:
     return f"{_mark(one.reason, 'rejected')} {escape(one.syntax)}{name} {escape(one.detail)}"
 
 
-def _folded(title: str, text: str) -> str:
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return f'<details><summary>{escape(title)}</summary><div style="{_BOX}">{escape(shown)}</div></details>'
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _legend() -> str:
-    words = {"call": "call", "repaired": "repaired", "unknown": "unknown tool", "rejected": "rejected"}
-    return (
-        '<div style="font-size:80%;opacity:.8">'
-        + " ".join(_mark(text, role) for role, text in words.items())
-        + "</div>"
-    )
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>" if content else ""

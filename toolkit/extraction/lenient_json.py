@@ -24,23 +24,14 @@ _ITEM_END = 16  # an error this near to the end of a window may be the window's 
 
 
 class JsonRead(NamedTuple):
-    """Hold a value that was read, or why none could be.
+    """Hold a value that was read, or why none could be."""
 
-    Attributes:
-        value: the value; None if there is a problem.
-        end: where it ends, or where reading stopped.
-        repairs: codes of what was mended.
-        problem: None, or `truncated`, `bad_json`, `not_finite`, `placeholder`, `too_deep`.
-        closed: whether its last closer was there.
-        members: the complete members of an array that is cut.
-    """
-
-    value: Any
-    end: int
-    repairs: tuple[str, ...] = ()
-    problem: str | None = None
-    closed: bool = True
-    members: tuple[Any, ...] = ()
+    value: Any  # the value; None if there is a problem
+    end: int  # where it ends, or where reading stopped
+    repairs: tuple[str, ...] = ()  # codes of what was mended
+    problem: str | None = None  # None, or `truncated`, `bad_json`, `not_finite`, `placeholder`, `too_deep`
+    closed: bool = True  # whether its last closer was there
+    members: tuple[Any, ...] = ()  # the complete members of an array that is cut
 
 
 class _RefusedError(ValueError):
@@ -68,21 +59,21 @@ def _finite(written: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_finite)
 
 
-def read_json(text: str, pos: int, limit: int | None = None, *, bare_values: bool = False) -> JsonRead:
-    """Read the value that begins at `pos`.
+def read_json(text: str, pos: int, limit: int | None = None) -> JsonRead:
+    """Read the value that begins at `pos`, perhaps behind blanks; the text is taken as ended at `limit`.
 
     >>> read_json('{"a": 1, } tail', 0)
     JsonRead(value={'a': 1}, end=10, repairs=('trailing_comma',), problem=None, closed=True, members=())
-
-    Args:
-        text: any text.
-        pos: where the value begins; blanks before it are fine.
-        limit: where the text is to be taken as ended.
-        bare_values: take bare words as text.
     """
     limit = len(text) if limit is None else limit
     strict = read_strict(text, pos, limit)
-    return strict if strict is not None else mend(text, pos, limit, bare_values=bare_values)
+    return strict if strict is not None else mend(text, pos, limit)
+
+
+def decode(text: str) -> JsonRead | None:
+    """Return the one value that the whole text is; None if it is none."""
+    read = read_json(text, 0)
+    return None if read.problem is not None or text[read.end :].strip() else read
 
 
 def read_strict(text: str, pos: int, limit: int, fuel: Fuel | None = None) -> JsonRead | None:

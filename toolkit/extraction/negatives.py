@@ -123,13 +123,7 @@ def _holds_place(value: str, schema: Any) -> bool:
 
 
 def is_signature(sources: dict[str, str], keywords: dict[str, Any], positional: int) -> bool:
-    """Tell whether a Python-like call only names its parameters or their types, as documentation does.
-
-    Args:
-        sources: source text of each value.
-        keywords: the keyword arguments.
-        positional: how many arguments have no name.
-    """
+    """Tell whether a Python-like call only names its parameters or their types, as documentation does."""
     if not keywords and not positional:
         return False
     named = all(_names_itself(sources.get(key, "?"), key) for key in keywords)
@@ -159,15 +153,10 @@ def is_example_name(name: str) -> bool:
 
 
 def hedged(before: str, after: str = "", lead: str = "") -> bool:
-    """Tell whether the words round a candidate speak about it instead of making it.
+    """Tell whether the words round a candidate speak about it instead of making it: on its line, or in the lead to it.
 
     >>> hedged("For example, you could send "), hedged("Here is the call: "), hedged("", lead="It would be:")
     (True, False, False)
-
-    Args:
-        before: what stands before it on its own line.
-        after: what stands behind it on its own line.
-        lead: the line that leads in to it.
     """
     if lead and _LEADS_HEDGED.search(lead.lower()) is not None:
         return True

@@ -20,17 +20,11 @@ _HALF_PAIR = re.compile(r"<(?:\w+[_:])?(?:arg_key|arg_value|parameter|param)\b")
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Hold the tags of one family.
+    """Hold the tags of one family."""
 
-    Attributes:
-        opener: opens a parameter; group `key`, and perhaps `value` for one without content.
-        closer: closes a parameter.
-        stop: closes the call or its wrapper, or opens the next call.
-    """
-
-    opener: re.Pattern[str]
-    closer: re.Pattern[str]
-    stop: re.Pattern[str]
+    opener: re.Pattern[str]  # opens a parameter; group `key`, and perhaps `value` for one without content
+    closer: re.Pattern[str]  # closes a parameter
+    stop: re.Pattern[str]  # closes the call or its wrapper, or opens the next call
 
 
 @dataclass(slots=True)

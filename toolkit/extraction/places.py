@@ -36,16 +36,10 @@ class Place(NamedTuple):
 
 
 def place(text: str, start: int, end: int, floor: int, *, listed: bool = True, exact: bool = False) -> Place:
-    """Judge the place of text[start:end].
+    """Judge the place of text[start:end]; the construct before it ended at `floor`.
 
-    Args:
-        text: the whole reply.
-        start: where the candidate begins.
-        end: where it ends.
-        floor: where the construct before it ended.
-        listed: it is JSON or in brackets, so that it may stand in a sentence.
-        exact: it is JSON of the very form that was asked for, so that a sentence which does not speak about it, or
-            round brackets, may hold it.
+    What is `listed`, JSON or in brackets, may stand in a sentence; what is `exact`, JSON of the very form that was
+    asked for, also in round brackets, and in a sentence which does not speak about it.
     """
     line = max(text.rfind("\n", max(floor, start - _FAR), start) + 1, floor, start - _FAR)
     before, after = text[line:start], rest_of_line(text, end)

@@ -9,10 +9,10 @@ Not here: mapping positional arguments to parameters (`shapes`), deciding whethe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolkit.extraction.arithmetic import arithmetic
+from toolkit.extraction.drafts import Body, Draft, Source
 from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
 
 CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
@@ -36,40 +36,6 @@ _NEXT_LIST = re.compile(r"\s*,?\s*\[?")
 _WRAPPER = re.compile(
     r"(?:print|await|return)\b[ \t]*\(?|[A-Za-z_]\w*[ \t]*=[ \t]*(?=(?:await[ \t]+)?[A-Za-z_][\w.\\\-]*\()"
 )
-
-
-class PythonCall(NamedTuple):
-    """Hold one call as written.
-
-    Attributes:
-        name: the name, with its dots.
-        keywords: keyword arguments.
-        positional: arguments without a name.
-        sources: keyword, or index as text -> source text of the value.
-        start: where the name begins.
-        end: behind the closing bracket.
-        repairs: codes of what was mended.
-        closed: whether its last closer was there.
-    """
-
-    name: str
-    keywords: dict[str, Any]
-    positional: tuple[Any, ...]
-    sources: dict[str, str]
-    start: int
-    end: int
-    repairs: tuple[str, ...] = ()
-    closed: bool = True
-
-
-@dataclass(slots=True)
-class PythonRead:
-    """Hold the calls of one list or line, and where it ends; `problem` says why reading stopped, if it did."""
-
-    calls: list[PythonCall] = field(default_factory=list)
-    end: int = 0
-    problem: str | None = None
-    closed: bool = True
 
 
 class CallReader(ValueReader):
@@ -180,7 +146,7 @@ class CallReader(ValueReader):
         """Tell whether a comma ends an expression: always without keywords, else only before the next one."""
         return not self.named or _NEXT_KEYWORD.match(self.text, after, self.limit) is not None
 
-    def call(self) -> PythonCall:
+    def call(self, label: str) -> Draft:
         """Read the call whose name begins here.
 
         Raises:
@@ -197,8 +163,17 @@ class CallReader(ValueReader):
             self.note("invalid_escape")
         self.pos = head.end()
         keywords, positional, sources = self.arguments()
-        repairs = tuple(self.repairs)
-        return PythonCall(name, keywords, tuple(positional), sources, start, self.pos, repairs, self.closed)
+        return Draft(
+            name,
+            keywords,
+            (start, self.pos),
+            label,
+            tuple(self.repairs),
+            False,
+            tuple(positional),
+            sources,
+            self.closed,
+        )
 
     def arguments(self, depth: int = 0) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
         """Read what stands between the brackets of a call."""
@@ -264,40 +239,36 @@ class CallReader(ValueReader):
         return found[1].replace("\\", "")
 
 
-def read_calls(text: str, pos: int, limit: int | None = None) -> PythonRead:
-    """Read the calls that begin at `pos`: a list in brackets, or calls with `;`, `,` or line breaks between.
-
-    >>> [(call.name, call.keywords) for call in read_calls("[f(a=1), g.h(b='x')] and so on", 0).calls]
-    [('f', {'a': 1}), ('g.h', {'b': 'x'})]
-    """
-    limit = len(text) if limit is None else limit
-    reader = CallReader(text, pos, limit)
-    found = PythonRead(end=pos)
+def read_calls(source: Source, pos: int, label: str) -> Body:
+    """Read the calls that begin at `pos`: a list in brackets, or calls with `;`, `,` or line breaks between."""
+    reader = CallReader(source.text, pos, source.limit)
+    found = Body(pos)
     try:
-        reader.space()
-        brackets = 0
-        while reader.peek() == "[":
-            brackets += 1
-            reader.pos += 1
-            reader.space()
-        _members(reader, found, brackets)
+        _members(reader, found, label, source.cut)
     except Unreadable as stop:
         found.problem = stop.problem
-        found.end = stop.position if stop.problem == "truncated" and not found.calls else found.end
+        found.end = stop.position if stop.problem == "truncated" and not found.drafts else found.end
     except RecursionError:
         found.problem = "too_deep"
     return found
 
 
-def _members(reader: CallReader, found: PythonRead, brackets: int) -> None:
+def _members(reader: CallReader, found: Body, label: str, cut: bool) -> None:
     """Read members until the list is closed, or no further call follows."""
+    reader.space()
+    brackets = 0
+    while reader.peek() == "[":
+        brackets += 1
+        reader.pos += 1
+        reader.space()
     while True:
-        member = _member(reader, bool(brackets))
+        member = _member(reader, bool(brackets), label)
         if member is None:
-            found.problem = None if found.calls else "bad_json"
-            found.closed = not brackets
+            found.problem = None if found.drafts else "bad_json"
+            if brackets:
+                found.drafts = [_in_open_list(draft, cut) for draft in found.drafts]
             return
-        found.calls.append(member)
+        found.drafts.append(member)
         found.end = reader.pos
         reader.limit = max(reader.limit, reader.pos)
         pattern = _LIST_SEPARATOR if brackets else _LINE_SEPARATOR
@@ -315,7 +286,13 @@ def _members(reader: CallReader, found: PythonRead, brackets: int) -> None:
             reader.pos = more.end() if more else reader.pos
 
 
-def _member(reader: CallReader, listed: bool) -> PythonCall | None:
+def _in_open_list(draft: Draft, cut: bool) -> Draft:
+    """Return a call of a list without its bracket, which counts as cut only where the server says so."""
+    repairs = tuple(dict.fromkeys((*draft.repairs, "missing_closers")))
+    return draft._replace(repairs=repairs, closed=draft.closed and not cut)
+
+
+def _member(reader: CallReader, listed: bool, label: str) -> Draft | None:
     """Read one call with what may be round it: quotes, back-ticks, print(), an assignment."""
     start = reader.pos
     text = reader.text
@@ -329,7 +306,7 @@ def _member(reader: CallReader, listed: bool) -> PythonCall | None:
     if CALL.match(text, reader.pos, reader.limit) is None:
         reader.pos = start
         return None
-    call = reader.call()
+    call = reader.call(label)
     while opened and (closing := _CLOSING.match(text, reader.pos, reader.limit)) is not None:
         opened, reader.pos = opened - 1, closing.end()
     if reader.peek() == (quote or "`"):
@@ -337,4 +314,4 @@ def _member(reader: CallReader, listed: bool) -> PythonCall | None:
     if not (quote or ticks):
         return call
     repairs = (*call.repairs, "quoted_call" if quote in ("'", '"') else "backticks")
-    return call._replace(start=start, end=reader.pos, repairs=repairs)
+    return call._replace(span=(start, reader.pos), repairs=repairs)

@@ -102,16 +102,10 @@ def find_quote(text: str, pos: int) -> Quote | None:
 def read_string(
     text: str, pos: int, limit: int, quote: Quote, *, key: bool = False, closers: str = "}]", member: bool = False
 ) -> QuotedString | None:
-    """Read the string that opens at `pos`; None if it does not end before `limit`.
+    """Read the string that opens with `quote` at `pos`; None if it does not end before `limit`.
 
-    Args:
-        text: the whole text.
-        pos: where the opening quote stands.
-        limit: where the text is to be taken as ended.
-        quote: what `find_quote` found there.
-        key: whether it is the key of a member.
-        closers: the brackets that may close what it stands in, `}]` or `}])`.
-        member: it is a value in an object, so that behind a comma a key follows.
+    It is the `key` of a member or a value in an object, a `member`, so that behind a comma a key follows, or neither;
+    `closers` are the brackets that may close what it stands in, `}]` or `}])`.
     """
     start = pos + len(quote.opening)
     certain = len(quote.opening) > 1 and quote is not _ESCAPED  # nobody writes these quotes inside a string

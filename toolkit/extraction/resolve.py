@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.extraction.types import CallKeys
 from toolkit.tools import as_tool, single_tools
@@ -25,8 +25,7 @@ NAME = re.compile(r"[^\W\d][\w.\-:/]*")
 _CACHE_SIZE, _LONGEST_NAME = 64, 200
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """Hold the tool that a written name means, or None; `repairs` says how it was found."""
 
     tool: ToolSpec | None
@@ -55,24 +54,17 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolIndex:
-    """Look tools up by name.
+    """Look tools up by name."""
 
-    Attributes:
-        tools: the declared tools by name.
-        open: no tools were given, so that every name may be one.
-        folded: letters and digits of a name -> the tools that share them.
-        last: letters and digits of the last part of a dotted name -> the tools that share them.
-        known: written name -> what it was resolved to.
-        endings: pattern of an opening bracket behind what may be a tool's name.
-        keys: under which keys a call stands, as far as the protocol states it.
-    """
-
-    tools: dict[str, ToolSpec]
-    open: bool = False
+    tools: dict[str, ToolSpec]  # the declared tools by name
+    open: bool = False  # no tools were given, so that every name may be one
+    # letters and digits of a name -> the tools that share them
     folded: dict[str, list[str]] = field(default_factory=dict)
+    # letters and digits of the last part of a dotted name -> the tools that share them
     last: dict[str, list[str]] = field(default_factory=dict)
-    known: dict[str, Resolution] = field(default_factory=dict)
-    endings: re.Pattern[str] | None = None
+    known: dict[str, Resolution] = field(default_factory=dict)  # written name -> what it was resolved to
+    endings: re.Pattern[str] | None = None  # pattern of an opening bracket behind what may be a tool's name
+    # under which keys a call stands, as far as the protocol states it
     keys: CallKeys = CallKeys()  # noqa: RUF009 - a NamedTuple is fixed
 
     def resolve(self, written: str) -> Resolution:
@@ -98,9 +90,8 @@ class ToolIndex:
             self._fold()
         cleaned = clean(written)
         if (exact := self.tools.get(cleaned)) is not None:
-            return Resolution(
-                exact, ("name_prefix" if len(cleaned) < len(written.strip(_AROUND)) else "name_decoration",)
-            )
+            shorter = len(cleaned) < len(written.strip(_AROUND))
+            return Resolution(exact, ("name_prefix" if shorter else "name_decoration",))
         for table, key, code in (
             (self.folded, fold(cleaned), "name_spelling"),
             (self.folded, fold(written), "name_spelling"),
@@ -194,26 +185,22 @@ def tool_index(tools: Iterable[Any] | ToolIndex | None) -> ToolIndex:
 
 def _mark(item: Any) -> Any:
     """Return what would show that a dict was given another name or schema since it was indexed."""
-    if type(item) is dict:  # known at once
-        spec = item if "function" not in item else _inner(item)
-    elif isinstance(item, Mapping):
-        spec = _inner(item)
-    else:
+    spec = _described(item)
+    return None if spec is None else (spec.get("name"), id(spec.get("parameters")))
+
+
+def _described(item: Any) -> Mapping[str, Any] | None:
+    """Return the mapping with name and parameters, in or without OpenAI's wrapper; None if it is none."""
+    if type(item) is not dict and not isinstance(item, Mapping):
         return None
-    return spec.get("name"), id(spec.get("parameters"))
-
-
-def _inner(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the mapping with name and parameters, in or without OpenAI's wrapper."""
     inner = item.get("function")
-    return item if inner is None or not isinstance(inner, Mapping) else inner
+    return inner if isinstance(inner, Mapping) else item
 
 
 def _spec(item: Any) -> ToolSpec:
-    if isinstance(item, Mapping):
-        spec = _inner(item)
-        if isinstance(spec.get("name"), str):
-            parameters = spec.get("parameters") or spec.get("input_schema") or spec.get("inputSchema")
-            return ToolSpec(spec["name"], parameters if isinstance(parameters, Mapping) else {})
+    spec = _described(item)
+    if spec is not None and isinstance(spec.get("name"), str):
+        parameters = spec.get("parameters") or spec.get("input_schema") or spec.get("inputSchema")
+        return ToolSpec(spec["name"], parameters if isinstance(parameters, Mapping) else {})
     tool = as_tool(item)
     return ToolSpec(tool.name, tool.parameters)

@@ -10,56 +10,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
+from toolkit.errors import ConfigError, closest
 from toolkit.extraction.drafts import Syntax
 from toolkit.extraction.syntaxes import ALIASES, load
 
 _LITERAL = re.compile(r"(?:(?:[\w<>/ ✿｜▁-]|\\[^\w\s])(?![?*+{]))*")
 _CHARACTERS = {r"\n": "\n"}  # what an escaped first character stands for, if not for itself
-
-
 Keyed = tuple[str, Syntax]  # a name of a group in a pattern, and what it opens
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """Hold the patterns for one choice of syntaxes.
+    """Hold the patterns for one choice of syntaxes."""
 
-    Attributes:
-        searches: the first characters of a pattern, and it; the name of a match's group is the key of its syntax.
-        at_start: what may begin a line, without the line break.
-        syntaxes: key -> syntax; None stands for the one that is searched for by the names of the tools.
-        later: key -> the syntaxes with the same first character that are tried after it.
-        labels: what calls may be labelled; None for anything.
-        compiled: (key, whether at the start of a line) -> pattern of the later ones, once it was needed.
-    """
-
+    # the first characters of a pattern, and it; the name of a match's group is the key of its syntax
     searches: tuple[tuple[str, re.Pattern[str]], ...]
-    at_start: re.Pattern[str]
+    at_start: re.Pattern[str]  # what may begin a line, without the line break
+    # key -> syntax; None stands for the one that is searched for by the names of the tools
     syntaxes: dict[str | None, Syntax]
-    later: dict[str, list[Keyed]]
-    labels: frozenset[str] | None
-    compiled: dict[tuple[str, bool], re.Pattern[str]] = field(default_factory=dict)
+    later: dict[str | None, str]  # key -> pattern of what has the same first character and is tried after it
+    labels: frozenset[str] | None  # what calls may be labelled; None for anything
 
     def others(self, found: re.Match[str]) -> Iterator[tuple[Syntax, re.Match[str]]]:
         """Yield the syntaxes that open at the same place and are tried after the one that was found."""
-        key, at_start = found.lastgroup, found.re is self.at_start
-        while key is not None and self.later[key]:
-            other = self._after(key, at_start).match(found.string, found.start(), found.endpos)
+        key = found.lastgroup
+        while later := self.later.get(key):
+            first = "" if found.re is self.at_start else split_first(self.syntaxes[key].opener)[0]
+            other = re.compile(first + later).match(found.string, found.start(), found.endpos)  # which `re` remembers
             if other is None:
                 return
             key = other.lastgroup
             yield self.syntaxes[key], other
-
-    def _after(self, key: str, at_start: bool) -> re.Pattern[str]:
-        """Return the pattern of what is tried after a syntax."""
-        pattern = self.compiled.get((key, at_start))
-        if pattern is None:
-            first = "" if at_start else split_first(self.syntaxes[key].opener)[0]
-            pattern = self.compiled[key, at_start] = re.compile(first + _branches(self.later[key]))
-        return pattern
 
 
 @cache
@@ -74,7 +58,11 @@ def triggers(names: frozenset[str] | None) -> Triggers:
     groups = {first: _in_order(group) for first, group in groups.items()}
     searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in groups.items())
     at_start = re.compile(_branches(groups[r"\n"]) if r"\n" in groups else r"(?!)")
-    later = {key: group[place + 1 :] for group in groups.values() for place, (key, _) in enumerate(group)}
+    later: dict[str | None, str] = {
+        key: _branches(group[place + 1 :]) if group[place + 1 :] else ""
+        for group in groups.values()
+        for place, (key, _) in enumerate(group)
+    }
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
     return Triggers(searches, at_start, dict(zip(keys, chosen, strict=True)), later, labels)
 
@@ -114,21 +102,9 @@ def _branch(key: str, one: Syntax) -> str:
 
 def _literal(group: list[Keyed]) -> str:
     """Return the characters that all openers of a group begin with; the longer, the fewer places are looked at."""
-    literally = _literally(group[0][1].opener)
-    return literally if len(group) == 1 else literally[:1]
-
-
-def _literally(opener: str) -> str:
-    r"""Return the literal characters that an opener begins with.
-
-    >>> _literally(r"\[TOOL_CALLS\]x*"), _literally(r"<(?=a)"), _literally(r"\n[ ]")
-    ('[TOOL_CALLS]', '<', '\n')
-    """
-    first, rest = split_first(opener)
-    if first in _CHARACTERS:
-        return _CHARACTERS[first]
-    more = _LITERAL.match(rest)
-    return first[-1] + (more[0].replace("\\", "") if more else "")
+    first, rest = split_first(group[0][1].opener)
+    more = _LITERAL.match(rest) if len(group) == 1 else None
+    return _CHARACTERS.get(first, first[-1]) + (more[0].replace("\\", "") if more else "")
 
 
 def split_first(opener: str) -> tuple[str, str]:
@@ -161,18 +137,11 @@ def syntax_names(protocol: object) -> frozenset[str] | None:
     known = {label for one in load() for label in one.labels}
     wanted = frozenset(ALIASES.get(name, name) for name in names)
     if unknown := sorted(wanted - known):
-        raise _unknown_syntax(unknown[0], known)
+        usual = ["action_json", "airgap", "hermes"]  # the protocols in prompts/
+        near = closest(unknown[0], usual, 1) or closest(unknown[0], [*known, *ALIASES], 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(
+            f"No call syntax is called {unknown[0]!r}.{hint} Use 'auto', a protocol ({', '.join(usual)}), "
+            "or a syntax that `toolkit.extraction.syntaxes.table()` lists."
+        )
     return wanted
-
-
-def _unknown_syntax(name: str, known: set[str]) -> Exception:
-    """Return the error for a name that is no syntax; it lists the few that have prompts, not all that can be read."""
-    from toolkit.errors import ConfigError, closest
-
-    usual = ["action_json", "airgap", "hermes"]  # the protocols in prompts/
-    near = closest(name, usual, 1) or closest(name, [*known, *ALIASES], 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return ConfigError(
-        f"No call syntax is called {name!r}.{hint} Use 'auto', a protocol ({', '.join(usual)}), "
-        "or a syntax that `toolkit.extraction.syntaxes.table()` lists."
-    )

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.extraction.drafts import NOTHING, Draft
-from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.drafts import Draft
+from toolkit.extraction.lenient_json import decode
 from toolkit.extraction.resolve import ToolIndex
-from toolkit.extraction.types import Span
 
 NAME_KEYS = (
     "name", "tool", "tool_name", "function", "function_name", "action", "func", "command", "recipient_name",
@@ -29,63 +28,50 @@ _WRAPPERS = ("function_call", "tool_call", "function", "tool", "action", "call",
 _DEEPEST = 6
 
 
-def drafts_in(
-    value: Any,
-    tools: ToolIndex,
-    span: Span,
-    syntax: str,
-    *,
-    explicit: bool,
-    repairs: tuple[str, ...] = (),
-    depth: int = 0,
-) -> list[Draft]:
-    """Return the drafts that a decoded value holds; none if it is data."""
+def drafts_in(value: Any, tools: ToolIndex, blank: Draft, *, explicit: bool, depth: int = 0) -> list[Draft]:
+    """Return the drafts that a decoded value holds, made of a `blank` one; none if it is data."""
     if depth > _DEEPEST:
         return []
-    inner: dict[str, Any] = {"explicit": explicit, "repairs": repairs, "depth": depth + 1}
     if isinstance(value, list):
-        return [draft for item in value for draft in drafts_in(item, tools, span, syntax, **inner)]
+        return [one for item in value for one in drafts_in(item, tools, blank, explicit=explicit, depth=depth + 1)]
     if isinstance(value, str):
-        return _encoded(value, tools, span, syntax, inner) if explicit else []
+        return _encoded(value, tools, blank, depth) if explicit and depth < 3 else []
     if not isinstance(value, dict):
         return []
-    named = _named(value, tools, span, syntax, repairs, explicit)
+    named = _named(value, tools, blank, explicit)
     if named is not None:
         return [named]
     for key in (*_LISTS, *_WRAPPERS):
         wrapped = value.get(key)
         if isinstance(wrapped, (dict, list)) and wrapped:
-            found = drafts_in(wrapped, tools, span, syntax, **inner)
+            found = drafts_in(wrapped, tools, blank, explicit=explicit, depth=depth + 1)
             if found:
                 return found
-    return _single_keys(value, tools, span, syntax, repairs, explicit)
+    return _single_keys(value, tools, blank, explicit)
 
 
-def _encoded(value: str, tools: ToolIndex, span: Span, syntax: str, inner: dict[str, Any]) -> list[Draft]:
+def _encoded(value: str, tools: ToolIndex, blank: Draft, depth: int) -> list[Draft]:
     """Read a whole call that was written as a JSON string."""
-    text = value.strip()
-    if not text.startswith(("{", "[", '"')) or inner["depth"] > 3:
+    read = decode(value.strip()) if value.lstrip().startswith(("{", "[", '"')) else None
+    if read is None:
         return []
-    read = read_json(text, 0)
-    if read.problem is not None or text[read.end :].strip():
-        return []
-    inner["repairs"] = (*inner["repairs"], "double_encoded", *read.repairs)
-    return drafts_in(read.value, tools, span, syntax, **inner)
+    blank = blank._replace(repairs=(*blank.repairs, "double_encoded", *read.repairs))
+    return drafts_in(read.value, tools, blank, explicit=True, depth=depth + 1)
 
 
-def _named(
-    value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
-) -> Draft | None:
+def _named(value: dict[str, Any], tools: ToolIndex, blank: Draft, explicit: bool) -> Draft | None:
     """Read an object that has a name under a key for names."""
     key, chosen = _keys(value, tools)
     if key is None:
         return None
     name = value[key] if isinstance(value[key], str) else ""
+    span, syntax, repairs = blank[2:5]
     if chosen is not None:
         given, exact = value[chosen], tools.keys.only and value.keys() == set(tools.keys.pairs[0])
+        if "description" in value and _is_schema(given):
+            return blank._replace(name=name, arguments={}, doubtful="schema_echo")
         text = tools.keys.only or chosen in _TEXT_KEYS
-        draft = Draft(name, given, span, syntax, repairs, text_argument=text, exact=exact)
-        return draft if "description" not in value or not _is_schema(given) else _echo(draft)
+        return Draft(name, given, span, syntax, repairs, text_argument=text, exact=exact)
     if "description" in value and not tools.declared(name):
         return None
     rest = {one: inner for one, inner in value.items() if one != key and one not in _IGNORED}
@@ -95,9 +81,7 @@ def _named(
         return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"))
     if rest and (not explicit or tools.keys.only):
         return None
-    if "description" in rest:
-        return _echo(Draft(name, {}, span, syntax, repairs))
-    return Draft(name, NOTHING, span, syntax, repairs)
+    return blank._replace(name=name, doubtful="schema_echo" if "description" in rest else None)
 
 
 def _keys(value: dict[str, Any], tools: ToolIndex) -> tuple[str | None, str | None]:
@@ -127,27 +111,18 @@ def _best_arguments(given: list[str], value: dict[str, Any]) -> str:
     return next((one for one in given if isinstance(value[one], dict)), given[0])
 
 
-def _echo(draft: Draft) -> Draft:
-    return Draft(draft.name, {}, draft.span, draft.syntax, draft.repairs, doubtful="schema_echo")
-
-
 def _is_schema(value: Any) -> bool:
     return isinstance(value, dict) and ("properties" in value or value.get("type") == "object" or not value)
 
 
-def _single_keys(
-    value: dict[str, Any], tools: ToolIndex, span: Span, syntax: str, repairs: tuple[str, ...], explicit: bool
-) -> list[Draft]:
+def _single_keys(value: dict[str, Any], tools: ToolIndex, blank: Draft, explicit: bool) -> list[Draft]:
     """Read `{NAME: ARGS}`: every key is a tool's name."""
-    if not value or len(value) > 64 or tools.keys.only:
+    if not 0 < len(value) <= 64 or tools.keys.only or not all(tools.declared(key) for key in value):
         return []
-    if not all(isinstance(inner, (dict, str, type(None))) for inner in value.values()):
+    written = [inner for inner in value.values() if not isinstance(inner, dict)]
+    if not all(one is None or (isinstance(one, str) and one.strip()[:1] in ("{", "")) for one in written):
         return []
-    if not all(tools.declared(key) for key in value):
-        return []
-    if any(isinstance(inner, str) and inner.strip()[:1] not in ("{", "") for inner in value.values()):
-        return []
-    if len(value) > 1 and not explicit and any(inner in (None, "") for inner in value.values()):
+    if len(value) > 1 and not explicit and any(one in (None, "") for one in written):
         return []  # a table of tools, not several calls
-    label = syntax if explicit else "single_key"
-    return [Draft(key, inner, span, label, repairs) for key, inner in value.items()]
+    label = blank.syntax if explicit else "single_key"
+    return [Draft(key, inner, blank.span, label, blank.repairs) for key, inner in value.items()]

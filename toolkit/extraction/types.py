@@ -16,15 +16,11 @@ Span = tuple[int, int]
 
 
 class CallKeys(NamedTuple):
-    """Say under which keys of a JSON object a call stands, where the protocol states it.
+    """Say under which keys of a JSON object a call stands, where the protocol states it."""
 
-    Attributes:
-        pairs: keys of name and arguments; an object with both keys of a pair means just what they say.
-        only: no other spelling counts.
-    """
-
+    # keys of name and arguments; an object with both keys of a pair means just what they say
     pairs: tuple[tuple[str, str], ...] = ()
-    only: bool = False
+    only: bool = False  # no other spelling counts
 
     @classmethod
     def of(cls, protocol: object) -> CallKeys:

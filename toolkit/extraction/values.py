@@ -41,27 +41,20 @@ class Unreadable(Exception):  # noqa: N818 - control flow, never seen outside th
 
 
 class ValueReader:
-    """Read values at a moving position of one text.
-
-    Attributes:
-        repairs: codes of what was mended so far, each once, in order.
-        closed: False once a closer was missing.
-        solid: whether the last value cannot go on beyond the end of the text.
-        members: the complete members of the outermost array, also of one that is cut.
-        member: whether the value that is read is a member of an object.
-    """
+    """Read values at a moving position of one text."""
 
     closers = "}]"
-    template: re.Pattern[str] | None = re.compile(
-        r"\s*[A-Za-z_][\w .-]*\}"
-    )  # words in place of all members, as in `{its arguments}`
+    # words in place of all members, as in `{its arguments}`
+    template: re.Pattern[str] | None = re.compile(r"\s*[A-Za-z_][\w .-]*\}")
+    comma = False  # whether a comma stood behind the last member
 
     def __init__(self, text: str, pos: int, limit: int, *, bare_values: bool = False) -> None:
         self.text, self.pos, self.limit, self.bare_values = text, pos, limit, bare_values
-        self.repairs: list[str] = []
-        self.closed = self.solid = True
-        self.members: list[Any] = []
-        self.member = False
+        self.repairs: list[str] = []  # codes of what was mended so far, each once, in order
+        self.closed = True  # False once a closer was missing
+        self.solid = True  # whether the last value cannot go on beyond the end of the text
+        self.members: list[Any] = []  # the complete members of the outermost array, also of one that is cut
+        self.member = False  # whether the value that is read is a member of an object
 
     def note(self, code: str) -> None:
         """Record a repair."""
@@ -186,8 +179,6 @@ class ValueReader:
         self.note("missing_closers")
         self.closed = False
 
-    comma = False
-
     def separator(self, closer: str) -> None:
         """Step over what separates two members: a comma, or nothing where one was forgotten."""
         before = self.pos
@@ -251,14 +242,10 @@ class ValueReader:
         word = _WORD.match(self.text, start, self.limit)
         if word is not None and word[0] in _LITERALS and _DELIMITER.match(self.text, word.end(), self.limit):
             self.pos, self.solid = word.end(), True
-            return self.literal(word[0])
+            if word[0][0] in "TFN":
+                self.note("py_literals")
+            return _LITERALS[word[0]]
         return self.bare(start, word[0] if word else "")
-
-    def literal(self, word: str) -> Any:
-        """Return what a literal word stands for."""
-        if word[0] in "TFN":
-            self.note("py_literals")
-        return _LITERALS[word]
 
     def number(self, written: str) -> int | float:
         """Return what a number's text stands for."""

@@ -26,54 +26,34 @@ _TOKENS = re.compile(r"</s>|<\|[\w]+\|>|</?\w+>|```")  # what may stand behind a
 
 
 class Candidate(NamedTuple):
-    """Hold what is a call unless the rest of the reply says otherwise, and how it stands.
-
-    Attributes:
-        call: the call.
-        explicit: a marker announces it.
-        in_sentence: it stands in a sentence.
-        closed: every closer was there.
-        bare: it is a name and a bracket in plain text.
-    """
+    """Hold what is a call unless the rest of the reply says otherwise, and how it stands."""
 
     call: ExtractedCall
-    explicit: bool
-    in_sentence: bool
-    closed: bool
-    bare: bool
+    explicit: bool  # a marker announces it
+    in_sentence: bool  # it stands in a sentence
+    closed: bool  # every closer was there
+    bare: bool  # it is a name and a bracket in plain text
 
 
 @dataclass(slots=True)
 class Head:
     """Hold the next match of one search, and where it begins: behind the text if there is none."""
 
-    start: int
-    match: re.Match[str] | None
     first: str
     pattern: re.Pattern[str]
+    start: int = -1
+    match: re.Match[str] | None = None
 
-    def search(self, text: str, pos: int, limit: int) -> None:
-        """Go on to the next match from `pos` on."""
-        at = text.find(self.first, pos, limit)
+    def search(self, text: str, pos: int, limit: int) -> bool:
+        """Go on to the next match from `pos` on; False if there is none."""
+        at = text.find(self.first, pos, limit)  # it finds the first character faster than any pattern
         self.match = self.pattern.search(text, at, limit) if at >= 0 else None
         self.start = limit + 1 if self.match is None else self.match.start()
+        return self.match is not None
 
 
 class Walk:
-    """Walk one reply and gather what is found.
-
-    Attributes:
-        pos: where the walk stands.
-        floor: where the last construct ended.
-        candidates: what is a call so far.
-        rejected: candidates that are no calls.
-        text: pieces for the user.
-        thinking: pieces of thought.
-        thought_last: calls in a closed thought with nothing behind it.
-        taken_back: how often all before was made a thought.
-        thought_through: how many of the rejected were made thoughts so.
-        stopped: nothing further is read.
-    """
+    """Walk one reply and gather what is found."""
 
     def __init__(self, source: Source, names: frozenset[str] | None, depth: int = 0, start: int = 0) -> None:
         self.names, self.depth = names, depth
@@ -82,14 +62,15 @@ class Walk:
         if None in self.triggers.syntaxes and source.tools.endings is not None:
             self.searches = (*self.searches, ("(", source.tools.endings))
         self.renew(source)
-        self.pos = self.floor = start
-        self.candidates: list[Candidate] = []
+        self.pos = self.floor = start  # where the walk stands; where the last construct ended
+        self.candidates: list[Candidate] = []  # what is a call so far
         self.rejected: list[Rejected] = []
-        self.text: list[str] = []
+        self.text: list[str] = []  # pieces for the user
         self.thinking: list[str] = []
-        self.thought_last: list[Candidate] = []
-        self.taken_back = self.thought_through = 0
-        self.stopped = False
+        self.thought_last: list[Candidate] = []  # calls in a closed thought with nothing behind it
+        self.taken_back = 0  # how often all before was made a thought
+        self.thought_through = 0  # how many of the rejected were made thoughts so
+        self.stopped = False  # nothing further is read
 
     def renew(self, source: Source) -> None:
         """Go on over another text that begins as the one before."""
@@ -148,11 +129,8 @@ class Walk:
         """
         text, pos, limit = self.source.text, self.pos, self.source.limit
         if self.heads is None:
-            self.heads = []
-            for first, pattern in self.searches:
-                at = text.find(first, pos, limit)  # it finds the first character faster than any pattern
-                if at >= 0 and (match := pattern.search(text, at, limit)) is not None:
-                    self.heads.append(Head(match.start(), match, first, pattern))
+            here = [Head(*one) for one in self.searches if text.find(one[0], pos, limit) >= 0]
+            self.heads = [head for head in here if head.search(text, pos, limit)]
         nearest, found = limit + 1, None
         for head in self.heads:
             if head.start < pos:
@@ -214,9 +192,7 @@ class Walk:
             self.text.append(reading.text)
         if reading.thinking:
             self.thinking.append(reading.thinking.strip())
-        failed = (
-            reading.rejected if not reading.drafts else turned_down if len(turned_down) == len(reading.drafts) else ()
-        )
+        failed = turned_down or reading.rejected if len(turned_down) == len(reading.drafts) else ()
         if failed and all(one.reason in _WORDS for one in failed):
             self.text.append(source.text[begin : reading.end])
 

@@ -59,7 +59,8 @@ class ScriptedModel(ChatModel):
         tool_choice: str | None = None,
     ) -> Reply:
         """Answer with the next line, not by way of a stream: a loop's own time is measured with this model."""
-        said, settings = self.conversation(messages), Options.of(options, self.defaults)
+        said = self.conversation(messages)
+        settings = options if type(options) is Options else Options.of(options, self.defaults)
         held_to = None if schema is None else request_schema(schema)
         if tools is not self._tools or type(tools) is list:  # a tuple stays as it was read
             self._tools, self._offered = tools, as_tools(tools) if tools else None
@@ -95,20 +96,23 @@ class ScriptedModel(ChatModel):
         yield Chunk(reply=reply)
 
     def _reply(self, messages: list[ChatMessage], options: Options, turn: int) -> Reply:
-        line = self._line(turn)
+        lines = self.lines
+        if turn >= len(lines):
+            if not (self.cycle and lines):
+                raise UserError(
+                    f"The script of {self.name!r} has {len(lines)} lines; one more was asked for. "
+                    "Add a line, or cycle=True."
+                )
+            turn %= len(lines)
+        line = lines[turn]
         made = self._made.get(id(line))
-        reply = made[1] if made is not None and made[0] is line else _as_reply(line, messages).replace(model=self.name)
-        if made is None and not callable(line):
-            self._made[id(line)] = line, reply  # holding the line keeps its id from being used again
+        if made is not None and made[0] is line:
+            reply = made[1]
+        else:
+            reply = _as_reply(line, messages).replace(model=self.name)
+            if not callable(line):
+                self._made[id(line)] = line, reply  # holding the line keeps its id from being used again
         return reply.replace(text=cut_at_stop(reply.text, options.stop)) if options.stop else reply
-
-    def _line(self, turn: int) -> Line:
-        if turn >= len(self.lines) and not (self.cycle and self.lines):
-            raise UserError(
-                f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
-                "Add a line, or cycle=True."
-            )
-        return self.lines[turn % len(self.lines)]
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and a digest of the script."""

@@ -46,8 +46,6 @@ class Protocol:
     Attributes:
         name: the folder's name.
         folder: where the files lie.
-        title: one line for people.
-        description: what it is good for, where it comes from.
         syntax: the call syntax that replies are read with.
         fallbacks: further syntaxes that a reply may use instead; a call found so is marked as such.
         markers: strings that open a call; broken up wherever text of tools or users holds them.
@@ -58,8 +56,6 @@ class Protocol:
 
     name: str
     folder: Path
-    title: str
-    description: str
     syntax: str
     fallbacks: tuple[str, ...]
     markers: tuple[str, ...]
@@ -283,8 +279,6 @@ def _read(folder: Path) -> Protocol:
     return Protocol(
         name=folder.name,
         folder=folder,
-        title=head.get("title", folder.name),
-        description=head.get("description", ""),
         syntax=head["syntax"],
         fallbacks=tuple(head.get("fallbacks", ())),
         markers=tuple(head.get("markers", ())),
@@ -297,15 +291,13 @@ def _read(folder: Path) -> Protocol:
 def _pairs(aliases: Any, folder: Path) -> tuple[tuple[str, str], ...] | None:
     if aliases is None:
         return None
-    pairs = [tuple(pair) for pair in aliases] if isinstance(aliases, list) else []
-    if len(pairs) != len(aliases) or not all(
-        len(pair) == 2 and all(isinstance(k, str) for k in pair) for pair in pairs
-    ):
+    try:
+        return tuple((str(name), str(arguments)) for name, arguments in aliases)
+    except (TypeError, ValueError):
         raise ConfigError(
             f'{str(folder / "protocol.toml")!r}: aliases must be pairs of keys, such as [["tool", "args"]], '
             f"not {aliases!r}."
-        )
-    return tuple(pairs)
+        ) from None
 
 
 def _example(line: str, path: Path, number: int) -> list[ChatMessage]:

@@ -10,7 +10,7 @@ Not here: objects in a wrapper (`wrappers`), in a fence (`md_json`) or behind a 
 import re
 
 from toolkit.extraction.bodies import SURPLUS, wrapped
-from toolkit.extraction.drafts import Reading, Source, Syntax, refusal
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.shapes import drafts_in
@@ -90,7 +90,8 @@ def _worth_mending(source: Source, start: int) -> bool:
 
 def _calls(source: Source, start: int, read: JsonRead, label: str) -> Reading:
     """Take the calls of a value; data is stepped over as text."""
-    drafts = drafts_in(read.value, source.tools, (start, read.end), label, explicit=False, repairs=read.repairs)
+    blank = Draft("", NOTHING, (start, read.end), label, read.repairs)
+    drafts = drafts_in(read.value, source.tools, blank, explicit=False)
     if not drafts:
         return Reading(read.end, text=source.text[start : read.end])
     end = source.past(SURPLUS, read.end)
@@ -110,11 +111,18 @@ def _calls(source: Source, start: int, read: JsonRead, label: str) -> Reading:
 
 def _failed(source: Source, start: int, read: JsonRead, label: str) -> Reading | None:
     """Report what began as a call of a declared tool and is cut or broken; anything else is text."""
-    ahead = source.match(_CALL_AHEAD, start)
-    if ahead is None or not source.tools.declared(ahead[1]):
+    name, echo = begun_call(source, start)
+    if name is None:
         return None
-    problem = "schema_echo" if is_cut_echo(source.text[start : start + 400]) else read.problem or "bad_json"
     end = source.limit if read.problem == "truncated" else max(read.end, start + 1)
-    span = (start, read.end)
-    kept = drafts_in(list(read.members), source.tools, span, label, explicit=False, repairs=read.repairs)
-    return refusal(source, start, end, problem, label, ahead[1], kept)._replace(explicit=False)
+    blank = Draft("", NOTHING, (start, read.end), label, read.repairs)
+    kept = drafts_in(list(read.members), source.tools, blank, explicit=False)
+    return refusal(source, start, end, echo or read.problem or "bad_json", label, name, kept)._replace(explicit=False)
+
+
+def begun_call(source: Source, pos: int) -> tuple[str | None, str]:
+    """Return the declared name of a call that begins at `pos`, if one does, and `schema_echo` if it is none."""
+    ahead = source.match(_CALL_AHEAD, pos)
+    if ahead is None or not source.tools.declared(ahead[1]):
+        return None, ""
+    return ahead[1], "schema_echo" if is_cut_echo(source.text[pos : pos + 400]) else ""

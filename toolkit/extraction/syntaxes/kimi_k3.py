@@ -7,7 +7,7 @@ import html
 import re
 
 from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal
-from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.lenient_json import decode
 from toolkit.extraction.syntaxes import syntax
 
 _NAME = re.compile(r"tool=\"([^\"]*)\"")
@@ -33,18 +33,12 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         closing = source.find(_ARGUMENT_END, opened.end())
         if closing is None:
             return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
-        arguments[html.unescape(opened[1])] = _value(source.text[opened.end() : closing.start()], opened[2])
+        written = source.text[opened.end() : closing.start()]
+        read = decode(written) if opened[2] != "string" else None
+        arguments[html.unescape(opened[1])] = written if read is None else read.value
         end = closing.end()
     closed = source.match(_CALL_END, end)
     if closed is None:
         return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
     draft = Draft(html.unescape(name[1]), arguments, (found.start(), closed.end()), "kimi_k3")
     return Reading(closed.end(), (draft,))
-
-
-def _value(text: str, kind: str | None) -> object:
-    """Return text as it is, or what its declared type makes of it."""
-    if kind == "string":
-        return text
-    read = read_json(text, 0)
-    return read.value if read.problem is None and not text[read.end :].strip() else text

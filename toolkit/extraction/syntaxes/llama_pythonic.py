@@ -11,10 +11,9 @@ Not here: reading the calls (`toolkit.extraction.python_calls`), fences (`md_jso
 
 import re
 
-from toolkit.extraction.bodies import python_draft
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import Body, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.negatives import is_signature
-from toolkit.extraction.python_calls import PythonRead, read_calls
+from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.syntaxes import syntax
 
 _FAILED = 4000  # what a failed attempt may have looked at
@@ -71,23 +70,23 @@ def python_reading(source: Source, start: int, label: str) -> Reading | None:
     name = first[1].replace("\\", "") if first else ""
     if first is None or source.fuel.left <= 0 or not source.tools.may_be(name):
         return None
-    read = read_calls(source.text, start, source.limit)
+    read = read_calls(source, start, label)
     source.fuel.spend(read.end - start + 64 if read.problem is None else min(source.limit - start, _FAILED))
     if read.problem == "truncated":
         # what stands whole before it is kept, but not in one list that the server says was cut
-        kept = bool(read.calls) and not (source.cut and source.text.startswith("[", start))
-        whole = _drafts(source, start, read, label) if kept else ()
-        cut_from = read.calls[-1].end if kept else start
+        kept = bool(read.drafts) and not (source.cut and source.text.startswith("[", start))
+        cut_from = read.drafts[-1].span[1] if kept else start
+        whole = _judged(start, read) if kept else ()
         return refusal(source, cut_from, source.limit, "truncated", label, name, whole)._replace(explicit=False)
-    if not read.calls:
-        return None
-    return Reading(read.end, _drafts(source, start, read, label), explicit=False)
+    return Reading(read.end, _judged(start, read), explicit=False) if read.drafts else None
 
 
-def _drafts(source: Source, start: int, read: PythonRead, label: str) -> tuple[Draft, ...]:
-    """Return drafts of the calls that were read; documentation of a signature is turned down."""
-    drafts = [python_draft(call, label, read.closed, source.cut) for call in read.calls]
-    for place, call in enumerate(read.calls):
-        if is_signature(call.sources, call.keywords, len(call.positional)):
-            drafts[place] = drafts[place]._replace(doubtful="signature")
+def _judged(start: int, read: Body) -> tuple[Draft, ...]:
+    """Return the calls that were read; documentation of a signature is turned down."""
+    drafts = [
+        draft._replace(doubtful="signature")
+        if is_signature(draft.sources, draft.arguments, len(draft.positional))
+        else draft
+        for draft in read.drafts
+    ]
     return spread(drafts, start, read.end)

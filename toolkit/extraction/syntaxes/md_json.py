@@ -11,8 +11,8 @@ import re
 
 from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
-from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.syntaxes import syntax
+from toolkit.extraction.syntaxes.bare_json import begun_call
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
 
@@ -32,7 +32,6 @@ _PYTHON_LANGUAGES = {
     "", "python", "py", "tool_code", "python3", "text", "txt", "plaintext", "bash", "tool_call", "json", "plain",
     "code", "function_call", "tool_calls", "output",
 }  # fmt: skip
-_NAMED = re.compile(r"\"(?:name|tool|action)\"\s*:\s*\"([^\"]+)\"")
 _CLOSING = re.compile(r"\s*(?:```+|~~~+)")
 _FENCES = {"```": re.compile(r"\n[ \t]*```+[ \t]*(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*~~~+")}
 
@@ -87,15 +86,14 @@ def _json(source: Source, start: int, at: int, syntax: Syntax) -> Reading | None
     if body is None:
         return None
     source.fuel.spend((body.end - at if body.problem else 0) + 64)
-    end = _fence_end(source, body.end)
+    end = source.past(_CLOSING, body.end)
     if not body.drafts:
-        named = _NAMED.search(source.text[at : at + 300])
-        if body.problem in (None, "no_name") or named is None or not source.tools.declared(named[1]):
+        name, echo = begun_call(source, source.skip(at))
+        if body.problem in (None, "no_name") or name is None:
             return None
         closing = source.find(_FENCES[source.text[start : start + 3]], at) if body.problem != "truncated" else None
         stop = closing.end() if closing else source.limit
-        reason = "schema_echo" if is_cut_echo(source.text[at : at + 400]) else body.problem
-        return refusal(source, start, stop, reason, "md_json", named[1])
+        return refusal(source, start, stop, echo or body.problem, "md_json", name)
     left = source.text[body.end : end].strip().strip("`~").strip()
     if left and not left.startswith(("<", "}", "]", "//", "#")) and source.text.find("```", body.end) >= 0:
         return None
@@ -115,14 +113,11 @@ def _labelled(draft: Draft, text: str) -> Draft:
 
 def _python(source: Source, start: int, found: re.Match[str], language: str) -> Reading | None:
     """Read Python-like calls that fill the fence; anything but comments and print() beside them is code."""
-    at = found.start("call")
-    if "[" not in found["call"]:
-        at = found.start("name") if "print(" not in found["call"] else found.start("call")
-    name = found["name"].replace("\\", "")
-    if not source.tools.may_be(name):
+    if not source.tools.may_be(found["name"].replace("\\", "")):
         return None
+    bare = "[" not in found["call"] and "print(" not in found["call"]
     label = "gemma3_tool_code" if language == "tool_code" else "llama_pythonic"
-    reading = python_reading(source, found.start("call") if "[" in found["call"] else at, label)
+    reading = python_reading(source, found.start("name" if bare else "call"), label)
     if reading is None or not reading.drafts:
         return reading
     closing = source.find(_FENCES["```"], reading.end - 1)
@@ -133,10 +128,5 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
         end = left.end()
     if end < stop and (closing is not None or language) and source.text[end] != "`":
         return None
-    fence_end = _fence_end(source, end)
-    return reading._replace(drafts=spread(reading.drafts, start, fence_end), end=fence_end)
-
-
-def _fence_end(source: Source, pos: int) -> int:
-    """Return the position behind the closing fence, or `pos` if there is none near."""
-    return source.past(_CLOSING, pos)
+    end = source.past(_CLOSING, end)
+    return reading._replace(drafts=spread(reading.drafts, start, end), end=end)

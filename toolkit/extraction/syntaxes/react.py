@@ -7,7 +7,7 @@ Not here: thoughts, observations and final answers (`marks`).
 
 import re
 
-from toolkit.extraction.bodies import FENCE, FENCE_END, json_call, python_draft, read_body
+from toolkit.extraction.bodies import FENCE, json_call, read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
@@ -47,11 +47,10 @@ def _action(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | N
         return _blob(source, start, at, syntax)
     called = CALL.match(text, at, source.limit) or _LISTED.match(text, at, source.limit)
     if called is not None and not _EMPTY_CALL.match(text, at, source.limit):
-        calls = read_calls(text, at, source.limit)
-        if not calls.calls or not source.tools.may_be(calls.calls[0].name):
+        calls = read_calls(source, at, "react")
+        if not calls.drafts or not source.tools.may_be(calls.drafts[0].name):
             return None
-        draft = python_draft(calls.calls[0], "react", calls.closed).at((start, calls.end))
-        return Reading(calls.end, (draft,))
+        return Reading(calls.end, (calls.drafts[0].at((start, calls.end)),))
     return _named(source, start, pos)
 
 
@@ -84,9 +83,9 @@ def _named(source: Source, start: int, pos: int) -> Reading | None:
     at = given.end()
     value = source.skip(at)
     fence = source.match(FENCE, value)
-    value = source.skip(fence.end()) if fence else value
-    if source.text.startswith(("{", "[", '"{', "&quot;", "'{"), value):
-        return _with_json(source, start, value, name[1], fence is not None)
+    if source.text.startswith(("{", "[", '"{', "&quot;", "'{"), source.skip(fence.end()) if fence else value):
+        reading = json_call(source, start, value, name[1], "react")
+        return reading._replace(drafts=tuple(draft._replace(text_argument=True) for draft in reading.drafts))
     label = _LABEL.search(source.text, given.end() - 1 if given[0].endswith("\n") else at, source.limit)
     end = label.start() if label else source.limit
     text = source.text[at:end].strip()
@@ -95,15 +94,6 @@ def _named(source: Source, start: int, pos: int) -> Reading | None:
     text = text.strip("`").strip()
     draft = Draft(name[1], text or NOTHING, (start, end), "react", closed=label is not None, text_argument=True)
     return Reading(end, (draft,))
-
-
-def _with_json(source: Source, start: int, at: int, name: str, fenced: bool) -> Reading:
-    """Read JSON as the input."""
-    reading = json_call(source, start, at, name, "react")
-    if not reading.drafts:
-        return reading
-    end = source.past(FENCE_END, reading.end) if fenced else reading.end
-    return Reading(end, (reading.drafts[0]._replace(span=(start, end), text_argument=True),))
 
 
 def _without_input(source: Source, start: int, name: re.Match[str]) -> Reading | None:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import re
 
-from toolkit.extraction.bodies import FENCE, FENCE_END, Body, read_arguments, read_invocation
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.bodies import FENCE, FENCE_END, read_arguments, read_invocation
+from toolkit.extraction.drafts import Body, Draft, Reading, Source, Syntax, refusal, spread
 from toolkit.extraction.syntaxes import register
 
 _BAR, _GAP = "[｜|]", "[▁_ ]"
 _BEGIN = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}begin{_BAR}>\s*")
+_SEPARATOR = rf"<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>"
 _HEAD = re.compile(
-    rf"(?:function\s*(?=<))?(?P<separator><{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)?\s*"
-    r"(?P<name>[^\s<{]{1,200})?"
+    rf"(?:function\s*(?=<))?(?P<before>{_SEPARATOR})?\s*(?P<name>[^\s<{{]{{1,200}})?(?:\s*(?P<behind>{_SEPARATOR})\s*)?"
 )
-_SEPARATOR = re.compile(rf"\s*(?:<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>)\s*")
 _LANGUAGE = re.compile(r"json\s*(?=[{\n])")
 _END = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
 _FENCED_END = re.compile(rf"\s*```\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
@@ -55,15 +54,13 @@ def _one(source: Source, pos: int, label: str, body: Body) -> None:
     head = source.match(_HEAD, pos)
     if head is None:
         return
-    at = head.end()
+    at, behind = head.end(), head["behind"] if not head["before"] else None
     if (invoke := source.match(_INVOKE, source.skip(at))) is not None:
         read_invocation(source, invoke.end(), invoke[1], ("step3", "step3"), body, pos)
         return
-    separator = source.match(_SEPARATOR, at)
-    if separator is not None and not head["separator"]:
-        at = separator.end()
-        label = "deepseek_v31" if "sep" in separator[0] else "kimi_k2"
-    name = (head["name"] or "").strip()
+    if behind is not None:
+        label = "deepseek_v31" if "sep" in behind else "kimi_k2"
+    name = head["name"] or ""
     own = _OWN_ID.fullmatch(name)
     _arguments(source, pos, at, own[1] if own else name, label, body)
 

@@ -4,6 +4,7 @@ Not here: types of the values (`toolkit.extraction.coerce`).
 """
 
 import re
+from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
 
@@ -82,7 +83,9 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
         return Draft(head[1], read.value, (pos, read.end), "yamlish", read.repairs)
     if announced.end() < limit and text[announced.end()] not in "\r\n":
         return None
-    values, end = _block(text, source.skip_line(announced.end()), limit)
+    values, end = _block(text, source.skip_line(announced.end()), limit, 0, _text)
+    values = values or {}
+    end = pos + len(text[pos:end].rstrip("\n"))
     if _HALF_LINE.fullmatch(text, end, limit) or (end >= limit and values and _cut([*values.values()][-1])):
         return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
     return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=text[end:limit].strip() != "")
@@ -93,43 +96,25 @@ def _cut(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and value[0] in "\"'" and value.count(value[0]) % 2 == 1)
 
 
-def _block(text: str, pos: int, limit: int) -> tuple[dict[str, Any], int]:
-    """Read indented pairs; a key without a value holds a list or further pairs."""
-    values: dict[str, Any] = {}
-    indent = None
-    end = pos
-    while (pair := _PAIR.match(text, pos, limit)) is not None:
-        depth = len(pair["indent"])
-        if depth == 0 or (indent is not None and depth < indent):
-            break
-        indent = depth if indent is None else indent
-        pos = end = pair.end()
-        written = (pair["value"] or "").strip()
-        if written in ("|", ">", "|-", ">-"):
-            values[pair["key"]], pos = _lines(text, pos, limit, depth)
-        elif written:
-            values[pair["key"]] = _text(written)
-        else:
-            values[pair["key"]], pos = _nested(text, pos, limit, depth)
-        end = pos
-    while end > 0 and text[end - 1] == "\n":
-        end -= 1
-    return values, end
-
-
-def _nested(text: str, pos: int, limit: int, depth: int) -> tuple[Any, int]:
-    """Read what stands below a key: list items or deeper pairs."""
+def _block(text: str, pos: int, limit: int, outer: int, read: Callable[[str], Any]) -> tuple[Any, int]:
+    """Read list items or pairs that are indented deeper than `outer`; a key without a value holds such a block."""
     items: list[Any] = []
-    while (item := _ITEM.match(text, pos, limit)) is not None:
+    while outer and (item := _ITEM.match(text, pos, limit)) is not None:
         items.append(_typed(item["value"].strip()))
         pos = item.end()
-    if items:
-        return items, pos
-    inner: dict[str, Any] = {}
-    while (pair := _PAIR.match(text, pos, limit)) is not None and len(pair["indent"]) > depth:
-        inner[pair["key"]] = _typed((pair["value"] or "").strip())
-        pos = pair.end()
-    return (inner, pos) if inner else ("", pos)
+    values: dict[str, Any] = {}
+    indent = outer + 1
+    while not items and (pair := _PAIR.match(text, pos, limit)) is not None and len(pair["indent"]) >= indent:
+        depth = len(pair["indent"])
+        indent = indent if values else depth
+        key, written, pos = pair["key"], (pair["value"] or "").strip(), pair.end()
+        if written in ("|", ">", "|-", ">-"):
+            values[key], pos = _lines(text, pos, limit, depth)
+        elif written:
+            values[key] = read(written)
+        else:
+            values[key], pos = _block(text, pos, limit, depth, _typed)
+    return items or values or "", pos
 
 
 def _lines(text: str, pos: int, limit: int, depth: int) -> tuple[str, int]:
