@@ -22,12 +22,12 @@ from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.auth import as_credentials
 from toolkit.execution.openapi.service import OpenAPIService
 from toolkit.execution.openapi.spec import OpenAPISpec, Source
-from toolkit.execution.secrets import Secret
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.models.base import ChatModel, Options, Reply
 from toolkit.prompting.protocols import Arm
 from toolkit.recipes import Recipe
+from toolkit.secrets import Secret
 from toolkit.tools import Tool, as_tools
 
 _SPELLINGS = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}  # what OpenAI calls our options
