@@ -18,6 +18,7 @@ from toolkit.evaluation.cases import Case
 from toolkit.evaluation.matching import differences
 from toolkit.evaluation.trajectories import tool_raised
 from toolkit.messages import ChatMessage
+from toolkit.secrets import scrub
 from toolkit.tools import Tool, as_tools
 from toolkit.traces import Trace
 from toolkit.worlds import World
@@ -114,5 +115,5 @@ def _turn(agent: Any, state: dict[str, Any]) -> Trace:
 
 def told(error: BaseException) -> str:
     """Return the traceback of an exception as text; of a long one the start and the end."""
-    text = "".join(traceback.format_exception(error))
+    text = str(scrub("".join(traceback.format_exception(error))))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n…\n{text[-_LONGEST // 2 :]}"

@@ -27,8 +27,10 @@ from toolkit.evaluation.scoring import Verdict, score
 from toolkit.evaluation.trajectories import score_run
 from toolkit.models import load_model
 from toolkit.models.base import ChatModel
+from toolkit.models.connection import public_name
 from toolkit.models.store import Store
 from toolkit.recipes import Recipe, load_recipes
+from toolkit.secrets import scrub
 from toolkit.tools import Tool, as_tools
 from toolkit.traces import Trace
 from toolkit.traces.json_text import as_text
@@ -155,6 +157,7 @@ def _run(
     recipes: list[Recipe], cases: Iterable[Case], setting: _Setting, models: Mapping[str, ChatModel]
 ) -> Iterator[rows.Row]:
     store, mode = setting.store, setting.mode
+    models = {public_name(name): model for name, model in models.items()}
     names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
     # whether each can answer is checked before a store is made or a request sent
     found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
@@ -218,7 +221,8 @@ def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.
     except (Exception, SystemExit) as error:  # whatever happened to one request, the others go on
         if isinstance(failed := getattr(error, "trace", None), Trace):
             facts = rows.facts_of_run(failed)
-        verdict, where = Verdict("server_fault", f"{type(error).__name__}: {as_text(error)}"[:1000]), told(error)
+        said = scrub(f"{type(error).__name__}: {as_text(error)}"[:1000])
+        verdict, where = Verdict("server_fault", said), told(error)
     seen = {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts}
     return {**seen, **facts, "traceback": where}
 

@@ -20,6 +20,7 @@ from toolkit.messages import ToolCall
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
+from toolkit.secrets import Mask
 from toolkit.traces.json_text import loads
 
 
@@ -253,10 +254,12 @@ class Backend(ChatModel):
     Attributes:
         collects: the kind of answer that reads the server's pieces.
         audit: notices prompts that the server cut without a word; None where it never does.
+        mask: hides the credentials of the server in what it wrote, also where its pieces came one by one.
     """
 
     collects: type[Answer]
     audit: WindowAudit | None = None
+    mask: Mask = Mask()
 
     @abstractmethod
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -298,7 +301,8 @@ class Backend(ChatModel):
         if self.audit is not None:
             reply = self.audit.judged(reply, body)
         raw = {"request": body, "response": answer.closing, "notes": self.notes(request, reply)}
-        yield Chunk(reply=with_schema_checked(reply.replace(raw=raw), request.schema))
+        reply = with_schema_checked(reply.replace(raw=raw), request.schema)
+        yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
 
 
 def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:

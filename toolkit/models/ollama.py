@@ -9,7 +9,6 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,12 +17,14 @@ from toolkit.errors import ModelNotFoundError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai
 from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
-from toolkit.models.connection import Connection
+from toolkit.models.connection import Connection, public_name
 from toolkit.models.window import WindowAudit
+from toolkit.secrets import Mask, header_text, scrub
 from toolkit.traces.json_text import loads
 
 _SAMPLING = ("temperature", "seed", "num_ctx", "num_predict", "top_p", "top_k", "min_p", "repeat_penalty")
 _SECONDS_A_LOOK_HOLDS = 60.0
+_KEY = "OLLAMA_API_KEY"  # which the official client sends
 
 
 class OllamaAnswer(Answer):
@@ -75,6 +76,7 @@ class OllamaModel(Backend):
         """Return the connection to the server."""
         if self._open_server is None:
             self._open_server = OllamaServer(self._host)
+            self.mask = self._open_server.mask
         return self._open_server
 
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -199,24 +201,27 @@ class OllamaServer(Connection):
     def __init__(self, host: str | None = None) -> None:
         import httpx
 
+        key = os.environ.get(_KEY, "")
+        headers = {"authorization": f"Bearer {header_text(key, f'The key in {_KEY}')}"} if key else {}
         told = os.environ.get("OLLAMA_HOST", "")
         try:
             import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
 
             told = host or told
-            client = ollama.Client(host)._client
-            client.follow_redirects = False  # what is asked is for this server only
+            # what is asked is for this server only, so no redirect is followed
+            client = ollama.Client(host, headers=headers, follow_redirects=False)._client
         except (ValueError, httpx.InvalidURL) as error:
-            told = _without_credentials(told)
+            told = public_name(told)
             raise ModelNotFoundError(
-                f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
+                f"{told!r} is no address of an Ollama server ({scrub(str(error))}). Set OLLAMA_HOST."
             ) from None
-        self.host = _without_credentials(str(client.base_url)).rstrip("/")
+        self.host = public_name(str(client.base_url)).rstrip("/")
         super().__init__(
             client,
             f"No Ollama server answers at {self.host}",
             "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
             "Without Ollama: load_model('embedded/smollm2-135m').",
+            Mask([key, client.base_url.password]),
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
@@ -280,7 +285,3 @@ def _piece(line: str) -> dict[str, Any]:
         if key.startswith("error"):
             raise ServerError(200, f"{key}: {value}")
     return piece
-
-
-def _without_credentials(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url)

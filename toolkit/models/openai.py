@@ -9,7 +9,6 @@ Not here: HTTP (`connection`); Ollama, which is better asked natively (`ollama`)
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,8 +16,9 @@ from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.messages import to_openai
 from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
-from toolkit.models.connection import Connection
+from toolkit.models.connection import Connection, public_name
 from toolkit.models.window import WindowAudit
+from toolkit.secrets import Mask, header_text, scrub
 from toolkit.traces.json_text import loads
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
@@ -110,10 +110,9 @@ class OpenAIModel(Backend):
             raise ModelNotFoundError(
                 f"'openai/{name}' names no server. Write 'openai/NAME@URL', such as 'openai/qwen3@http://127.0.0.1:8080/v1'."
             )
-        self._model = model
-        self._url = f"http{url}".rstrip("/")
-        self._shown_url = re.sub(r"//[^/@]*@", "//", self._url)  # a password has no place in names and errors
-        self.name = f"openai/{model}@{self._shown_url}"
+        self.name = public_name(f"openai/{name}")
+        self._model, self._url = model, f"http{url}"
+        self._shown_url = public_name(self._url)
         self.defaults = defaults or Options()
         self.audit = WindowAudit()
         self._connection: Connection | None = None
@@ -155,11 +154,20 @@ class OpenAIModel(Backend):
         if self._connection is None:
             import httpx
 
-            key = next((key for name in KEY_VARIABLES if (key := os.environ.get(name))), "")
+            variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), "")
+            key = header_text(os.environ[variable], f"The key in {variable}") if variable else ""
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            client = httpx.Client(base_url=self._url, headers=headers)
+            try:
+                url = httpx.URL(self._url)
+                client = httpx.Client(base_url=url.copy_with(query=None), params=url.params, headers=headers)
+            except (ValueError, TypeError, httpx.InvalidURL) as error:
+                raise ModelNotFoundError(
+                    f"{self._shown_url!r} is no address of a server ({scrub(str(error))})."
+                ) from None
+            told = [value for name, value in url.params.multi_items() if scrub({name: value}) != {name: value}]
+            self.mask = Mask([key, url.password, *told])
             nobody, way_out = f"No server answers at {self._shown_url}", "Start it, or mend the URL after the @."
-            self._connection = Connection(client, nobody, way_out, secret=key)
+            self._connection = Connection(client, nobody, way_out, self.mask)
         return self._connection
 
     def _look(self, route: str) -> dict[str, Any]:

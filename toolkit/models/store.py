@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, get_args
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply
 from toolkit.models.claims import claim
+from toolkit.models.connection import public_name
 from toolkit.models.database import explained, open_database
 from toolkit.models.keys import as_json, differences, digest, nearest, reply_key
 from toolkit.traces.json_text import loads
@@ -96,7 +97,7 @@ class Store:
 
     def _name(self, name: str | None) -> str:
         if name is not None:
-            return name
+            return public_name(name)
         models = self.models()
         if len(models) != 1:
             raise UserError(f"{self.path!r} holds replies of {models or 'no model'}: name the one to replay.")

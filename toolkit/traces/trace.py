@@ -21,8 +21,9 @@ from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+from toolkit.secrets import scrub
 from toolkit.traces.file import Journal, Table, runs_in
-from toolkit.traces.json_text import as_json, plainly
+from toolkit.traces.json_text import as_json, as_text, plainly
 
 VERSION = 1
 
@@ -133,7 +134,7 @@ class Trace:
         self, error: BaseException, messages: Iterable[ChatMessage], state: Mapping[str, Any] | None = None
     ) -> None:
         """Note what ended the run, and put the trace on the error as its `trace`."""
-        self.error = f"{type(error).__name__}: {error}"
+        self.error = str(scrub(f"{type(error).__name__}: {as_text(error)}"))
         self.record("error", error=self.error)
         self.finish(messages, "error", state)
         with contextlib.suppress(AttributeError):  # an exception class with slots
