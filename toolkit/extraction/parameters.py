@@ -17,6 +17,7 @@ from toolkit.extraction.resolve import ToolSpec
 from toolkit.extraction.source import Found, Source
 
 _HALF_PAIR = re.compile(r"<(?:\w{1,40}[_:])?(?:arg_key|arg_value|parameter|param)\b")
+_OPENERS_SEEN = 64  # in one value, to find the one that shows that its closer is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,15 @@ def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, fo
     """Return where a value ends and where reading goes on; None if it has no end."""
     structural = source.first(tags, start, partial(_structural_end, source, tags))
     pos, stop = start, structural[0] if structural else source.limit
-    while (opener := source.find(tags.opener, pos)) is not None and opener.start() < stop:
+    for _ in range(_OPENERS_SEEN):
+        opener = source.find(tags.opener, pos)
+        if opener is None or opener.start() >= stop:
+            break
         key = opener["key"].strip()
         unseen = tool is None or (key in tool.properties and key not in found.values)
         if unseen and source.text[opener.start() - 1].isspace():
             found.repairs.append("missing_close_tag")
             return opener.start(), opener.start()
-        source.budget.spend(LOOK)
         pos = opener.end()
     if structural is None:
         closer = source.find(tags.closer, start)

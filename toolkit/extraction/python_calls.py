@@ -123,21 +123,15 @@ class CallReader(ValueReader):
     def expression(self) -> Any:
         """Keep the text up to the next comma or closer of this level; work out arithmetic of numbers."""
         start = end = self.pos
-        depth = 0
-        for step in _EXPRESSION_STEP.finditer(self.text, start, min(self.limit, start + _LONGEST_EXPRESSION)):
+        stop = min(self.limit, start + _LONGEST_EXPRESSION)
+        while end < stop and (char := self.text[end]) not in ")]}":
             self.source.budget.spend(32)
-            char = self.text[step.start()]
-            if char in "([{":
-                depth += 1
-            elif char in ")]}":
-                if depth == 0:
-                    break
-                depth -= 1
-            elif char == "," and depth == 0 and self.separates(step.end()):
+            if char == "," and self.separates(end + 1):
                 break
-            end = step.end()
-        else:
-            raise self.fail("truncated" if end == self.limit else "bad_json")
+            step = _EXPRESSION_STEP.match(self.text, end, stop)
+            end = self.source.closer_of(end) + 1 if char in "([{" or step is None else step.end()
+        if end >= stop:
+            raise self.fail("truncated" if stop == self.limit else "bad_json")
         source = self.text[start:end].strip()
         if not source or _HOLDS_PLACE.fullmatch(source):
             raise self.fail("placeholder")

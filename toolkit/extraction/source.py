@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolkit.extraction.budget import Budget
@@ -20,6 +20,8 @@ _BLANK = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]++|\\n(?=[\s<{\[]|$))
 
 
 Found = tuple[int, int]  # where it begins and ends
+
+_BRACKET = re.compile(r"[()\[\]{}]")
 
 
 class Ends(NamedTuple):
@@ -42,11 +44,12 @@ class Source:
     searched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = field(default_factory=dict)
     # what was searched for by hand, and up to where -> what was found
     ends: dict[tuple[object, int], Ends] = field(default_factory=dict)
+    brackets: dict[int, int] = field(default_factory=dict)  # opening -> closing, once it was asked for
     dead: set[tuple[int, int]] = field(default_factory=set)  # (position, limit) where an object without its brace fails
 
     def within(self, limit: int) -> Source:
         """Return the same source with a nearer end."""
-        return Source(self.text, limit, self.tools, self.budget, self.cut, self.searched, self.ends, self.dead)
+        return replace(self, limit=limit)
 
     def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
         """Return the match of `pattern` at `pos`."""
@@ -84,6 +87,19 @@ class Source:
             starts.insert(place, pos)
             known.insert(place, found)
         return found
+
+    def closer_of(self, pos: int) -> int:
+        """Return where the bracket that opens at `pos` is closed by one of any kind, or the end of the text."""
+        if not self.brackets:
+            stack: list[int] = []
+            for one in _BRACKET.finditer(self.text):
+                self.budget.spend(32)
+                if one[0] in "([{":
+                    stack.append(one.start())
+                elif stack:
+                    self.brackets[stack.pop()] = one.start()
+            self.brackets[-1] = 0
+        return self.brackets.get(pos, len(self.text))
 
     def skip_line(self, pos: int) -> int:
         """Return the start of the next line."""

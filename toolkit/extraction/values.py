@@ -57,6 +57,7 @@ class ValueReader:
         self.closed = True  # False once a closer was missing
         self.solid = True  # whether the last value cannot go on beyond the end of the text
         self.members: list[Any] = []  # the complete members of the outermost array, also of one that is cut
+        self.keys: list[int] = []  # where the members of an object without its opening brace begin
         self.member = False  # whether the value that is read is a member of an object
 
     def note(self, code: str) -> None:
@@ -125,6 +126,8 @@ class ValueReader:
             self.note("missing_open_brace")
         result: dict[str, Any] = {}
         while not self.ends("}", bool(result)):
+            if not opened:
+                self.keys.append(self.pos)
             key = self.key()
             self.space()
             if self.peek() not in (":", "="):

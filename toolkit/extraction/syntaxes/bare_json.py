@@ -8,14 +8,14 @@ Not here: objects in a wrapper (`wrappers`), in a fence (`md_json`) or behind a 
 """
 
 import re
+from functools import partial
 
 from toolkit.extraction.bodies import SURPLUS, wrapped
-from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal
 from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.shapes import drafts_in
-from toolkit.extraction.source import Source
+from toolkit.extraction.source import Found, Source
 from toolkit.extraction.syntaxes import syntax
 
 _LOOK = 600
@@ -72,20 +72,34 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
 def read_open(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read an object whose first brace is missing."""
     at = source.skip(found.start())
-    read = mend(source, at, opened=False)
-    return _calls(source, at, read, "bare_json") if read.problem is None and read.closed else None
+    read = mend(source, at, opened=False) if (at, source.limit) not in source.dead else None
+    return _calls(source, at, read, "bare_json") if read and read.problem is None and read.closed else None
 
 
 def _worth_mending(source: Source, start: int) -> bool:
     """Tell whether a name key, or a declared name, stands near enough."""
-    window = source.text[start : min(start + _LOOK, source.limit)]
-    source.budget.spend(LOOK + 10 * len(window))
-    if _NAME_KEY.search(window) is not None or any(
-        word.rstrip(":.") in source.tools.tools for word in _WORD.findall(window)
-    ):
+    near = min(start + _LOOK, source.limit)
+    named = source.find(_NAME_KEY, start)
+    if named is not None and named.end() <= near:
         return True
-    key = _FIRST_KEY.match(window)
+    word = source.first("declared", start, partial(_declared_word, source))
+    if word is not None and word[1] <= near:
+        return True
+    key = source.match(_FIRST_KEY, start)
     return key is not None and source.tools.declared(key[1])
+
+
+def _declared_word(source: Source, pos: int, stop: int) -> Found | None:
+    """Return the next word that is a tool's name."""
+    if not source.tools.tools:
+        return None
+    for word in _WORD.finditer(source.text, pos, source.limit):
+        source.budget.spend(word.end() - word.start() + 16)
+        if word.start() >= stop:
+            break
+        if word[0].rstrip(":.") in source.tools.tools:
+            return word.span()
+    return None
 
 
 def _calls(source: Source, start: int, read: JsonRead, label: str) -> Reading:
