@@ -21,6 +21,7 @@ from typing import Any
 
 from toolkit.errors import ModelError
 from toolkit.extraction import StreamExtractor, extract
+from toolkit.extraction.pipeline import read_by_server
 from toolkit.extraction.types import Extraction, Rejected
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
@@ -47,7 +48,7 @@ class Request:
 
     messages: tuple[ChatMessage, ...]
     offered: tuple[Tool, ...] = ()
-    tools: list[Tool] | None = None
+    tools: tuple[Tool, ...] | None = None
     schema: dict[str, Any] | None = None
     options: Options = field(default_factory=Options)
     tool_choice: str | None = None
@@ -154,7 +155,7 @@ def assemble(
     """Return what is sent for messages and tools that are read already, the system text among them; see `request`."""
     settings = Options.of(options, recipe.settings) if options else recipe.settings
     if recipe.arm == "native":
-        shown = None if tool_choice == "none" else list(offered) or None
+        shown = None if tool_choice == "none" else offered or None
         return Request(messages, offered, shown, None, settings, None if tool_choice == "auto" else tool_choice)
     protocol = recipe.loaded_protocol
     prompt = protocol.render(offered, messages, tool_choice, arm=recipe.arm, parallel=parallel)
@@ -187,13 +188,17 @@ def read(recipe: Recipe, reply: Reply, offered: Any = None) -> Extraction:
         reply: what the model returned.
         offered: the tools that may be called; None if that is not known. Where there are none, nothing is a call.
     """
-    found = extract(
-        reply.text,
-        tools=offered,
-        protocol=_syntaxes(recipe, offered),
-        finish_reason=reply.finish_reason,
-        native_calls=reply.tool_calls,
-    )
+    native = reply.tool_calls
+    if native and not reply.text:
+        found = read_by_server(native, offered, reply.finish_reason)
+    else:
+        found = extract(
+            reply.text,
+            tools=offered,
+            protocol=_syntaxes(recipe, offered),
+            finish_reason=reply.finish_reason,
+            native_calls=native,
+        )
     if "invalid_tool_calls" in reply.raw:
         found = _with_unread(found, reply.raw["invalid_tool_calls"])
     if recipe.arm == "constrained" and not found.calls:

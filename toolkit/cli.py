@@ -44,13 +44,8 @@ def models(
 
 def _columns(rows: list[tuple[str, ...]]) -> str:
     """Line up cells; the last of a row may be long and does not widen its column."""
-    trimmed = [tuple(row[: max(i for i, cell in enumerate(row) if cell) + 1]) for row in rows]
-    columns = max(map(len, trimmed)) - 1
-    widths = [max((len(row[i]) for row in trimmed if i < len(row) - 1), default=0) for i in range(columns)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]])
-        for row in trimmed
-    )
+    widths = [max((len(row[i]) for row in rows if any(row[i + 1 :])), default=0) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 @app.command()
@@ -103,33 +98,23 @@ def extract(
 ) -> None:
     """Read the tool calls out of a model's reply; exits with 1 where there is none."""
     from toolkit.extraction import extract as read
+    from toolkit.prompting.protocols import list_protocols, load_protocol
+    from toolkit.traces.json_text import parsed, read_text
 
-    reply = _text(file) if file else sys.stdin.buffer.read().decode("utf-8", "replace")
-    found = read(reply, tools=_tools(tools) if tools else None, protocol=_protocol(protocol))
+    known: Any = protocol
+    if protocol in list_protocols() or Path(protocol).is_dir():
+        known = load_protocol(protocol)
+    try:
+        reply = (file.read_bytes() if file else sys.stdin.buffer.read()).decode("utf-8", "replace")
+    except OSError as error:
+        raise UserError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
+    offered: Any = parsed(read_text(tools), repr(str(tools))) if tools else None
+    if isinstance(offered, dict):
+        offered = offered.get("tools", [offered])
+    found = read(reply, tools=offered, protocol=known)
     shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else _call_table(found)
     typer.echo(shown.encode("utf-8", "replace").decode())  # a model can write lone surrogates
     raise typer.Exit(0 if found.calls else 1)
-
-
-def _protocol(name: str) -> Any:
-    from toolkit.prompting.protocols import list_protocols, load_protocol
-
-    return load_protocol(name) if name in list_protocols() or Path(name).is_dir() else name
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise UserError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
-
-
-def _tools(file: Path) -> Any:
-    try:
-        found = json.loads(_text(file))
-    except ValueError as error:
-        raise UserError(f"{str(file)!r} is no JSON: {error}. Give a list of tools.") from None
-    return found.get("tools", [found]) if isinstance(found, dict) else found
 
 
 def _call_table(found: Any) -> str:

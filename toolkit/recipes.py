@@ -93,9 +93,8 @@ class AgentSettings:
             return value
         if not isinstance(value, Mapping):
             raise ConfigError(f"agent must be a table of settings, not {value!r}.")
-        known = [item.name for item in fields(cls)]
         for name in value:
-            check_word("agent setting", name, known)
+            check_word("agent setting", name, [item.name for item in fields(cls)])
         settings: dict[str, Any] = {name: None if item == UNLIMITED else item for name, item in value.items()}
         return cls(**settings)
 
@@ -140,11 +139,18 @@ class Recipe:
     name: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "protocol", str(self.protocol) if isinstance(self.protocol, Path) else self.protocol)
+        for key, kind in _KINDS:
+            if not isinstance(getattr(self, key), kind):
+                raise ConfigError(f"{key} has the wrong kind of value, {getattr(self, key)!r}.")
         check_word("arm", self.arm, ARMS)
         check_word("extraction", self.extraction, READINGS)
-        object.__setattr__(self, "protocol", str(self.protocol))
         object.__setattr__(self, "agent", AgentSettings.of(self.agent))
-        object.__setattr__(self, "middleware", tuple(map(_middleware, _listed(self.middleware))))
+        if not isinstance(self.middleware, (list, tuple)):
+            raise ConfigError(
+                f'middleware must be a list, such as ["ToolRetry"] ([[middleware]] in TOML), not {self.middleware!r}.'
+            )
+        object.__setattr__(self, "middleware", tuple(map(_middleware, self.middleware)))
         object.__setattr__(self, "options", Options.of(self.options).to_dict() if self.options else {})
         if not self.name:
             label = self.arm if self.arm == "native" else f"{Path(self.protocol).name} {self.arm}"
@@ -191,15 +197,13 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data, defaults left out."""
-        data: dict[str, Any] = {
-            "model": self.model,
-            "arm": self.arm,
-            "protocol": self.protocol,
-            **_changes(self, Recipe(self.model)),
-        }
+        data: dict[str, Any] = {"model": self.model, "arm": self.arm, "protocol": self.protocol}
+        data |= _changes(self, Recipe(self.model)) | {"name": self.name}
         if "agent" in data:
             data["agent"] = self.agent.to_dict()
-        return {**data, **({"middleware": list(self.middleware)} if self.middleware else {}), "name": self.name}
+        if self.middleware:
+            data["middleware"] = list(self.middleware)
+        return data
 
     @classmethod
     def of_model(cls, model: ChatModel, protocol: str | Path | Protocol = "hermes", **others: Any) -> Recipe:
@@ -224,11 +228,8 @@ class Recipe:
         try:
             for key in data:
                 check_word("field", key, known)
-            if not isinstance(data.get("model"), str):
+            if "model" not in data:
                 raise ConfigError('needs model = "NAME", such as "embedded/smollm2-135m".')
-            for key, kind in _KINDS:
-                if key in data and not isinstance(data[key], kind):
-                    raise ConfigError(f"{key} has the wrong kind of value, {data[key]!r}.")
             return cls(**data)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
@@ -285,21 +286,16 @@ class Recipe:
         return named if len(named) <= 100 else f"{named[:98]}…)"
 
 
-_KINDS: tuple[tuple[str, type], ...] = (
-    ("options", Mapping), ("parallel", bool), ("system", str), ("tool_choice", str), ("name", str), ("protocol", str),
-)  # fmt: skip
+_KINDS: tuple[tuple[str, Any], ...] = (
+    *((name, str) for name in ("model", "arm", "protocol", "extraction", "tool_choice", "system", "name")),
+    *(("options", (Mapping, Options)), ("parallel", bool)),
+)
 
 
 def _changes(value: Any, plain: Any) -> dict[str, Any]:
     """Return the fields in which one dataclass differs from another."""
     found = {item.name: getattr(value, item.name) for item in fields(value)}
     return {name: item for name, item in found.items() if item != getattr(plain, name)}
-
-
-def _listed(value: Any) -> list[Any]:
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
-        raise ConfigError(f'middleware must be a list, such as ["ToolRetry"] ([[middleware]] in TOML), not {value!r}.')
-    return list(value)
 
 
 def _middleware(value: Any) -> dict[str, Any]:
@@ -321,17 +317,15 @@ def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:
     """
     if isinstance(sources, (str, Path, Recipe, Mapping)):
         sources = [sources]
-    sources = list(sources)
-    found: list[Recipe] = []
+    sources, found = list(sources), []
     for source in sources:
         if isinstance(source, Recipe):
             found.append(source)
         elif isinstance(source, Mapping):
             found.append(Recipe.from_dict(source))
-        elif Path(source).is_dir():
-            found.extend(Recipe.load(path) for path in sorted(Path(source).glob("*.toml")))
         else:
-            found.append(Recipe.load(source))
+            files = sorted(Path(source).glob("*.toml")) if Path(source).is_dir() else [source]
+            found.extend(map(Recipe.load, files))
     if not found:
         places = ", ".join(repr(str(source)) for source in sources) or "an empty list"
         raise ConfigError(f"No recipe in {places}. Give a TOML file, a folder of them, or a Recipe.")
@@ -340,16 +334,13 @@ def load_recipes(sources: Iterable[Any] | Any) -> list[Recipe]:
 
 def _unique_names(recipes: list[Recipe]) -> list[Recipe]:
     """Number the later ones of recipes that share a name; drop exact repeats."""
-    kept: dict[str, Recipe] = {}
+    kept = {recipe.hash: recipe for recipe in reversed(recipes)}
     taken = {recipe.name for recipe in recipes}
-    given: set[str] = set()
-    for recipe in recipes:
-        if recipe.hash in kept:
-            continue
+    found: dict[str, Recipe] = {}
+    for recipe in reversed(kept.values()):
         name, count = recipe.name, 1
-        while name in given or (count > 1 and name in taken):
+        while name in found or (count > 1 and name in taken):
             count += 1
             name = f"{recipe.name} #{count}"
-        given.add(name)
-        kept[recipe.hash] = recipe if name == recipe.name else recipe.replace(name=name)
-    return list(kept.values())
+        found[name] = recipe if name == recipe.name else recipe.replace(name=name)
+    return list(found.values())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.agents.state import REMOVE_ALL, Private, RemoveMessage, RunState, StateField, message_id, schema_fields
+from toolkit.agents.state import REMOVE_ALL, Private, RemoveMessage, RunState, StateField, schema_fields
 from toolkit.errors import ConfigError, UpdateError
 
 
@@ -66,10 +66,10 @@ def texts(state):
 def test_messages_are_appended_replaced_and_removed_by_id():
     state = RunState({})
     state.add([tk.ChatMessage.from_user("a"), {"role": "user", "content": "b"}, "c"])
-    first = message_id(state.messages[0])
+    first = state.messages[0].meta["id"]
     state.add(tk.ChatMessage.from_user("A", {"id": first}))
     assert texts(state) == ["A", "b", "c"]
-    state.add([RemoveMessage(message_id(state.messages[1])), "d"])
+    state.add([RemoveMessage(state.messages[1].meta["id"]), "d"])
     assert texts(state) == ["A", "c", "d"]
     state.add(["lost", RemoveMessage(REMOVE_ALL), "new"])
     assert texts(state) == ["new"]
@@ -128,12 +128,12 @@ def test_ids_stay_unique_whatever_happens(steps):
         if step == "append" or (step != "clear" and not state.messages):
             state.add(["x"])
         elif step == "replace":
-            state.add([tk.ChatMessage.from_user("y", {"id": message_id(state.messages[-1])})])
+            state.add([tk.ChatMessage.from_user("y", {"id": state.messages[-1].meta["id"]})])
         elif step == "remove":
-            state.add([RemoveMessage(message_id(state.messages[0]))])
+            state.add([RemoveMessage(state.messages[0].meta["id"])])
         else:
             state.add([RemoveMessage(REMOVE_ALL)])
-    ids = [message_id(message) for message in state.messages]
+    ids = [message.meta["id"] for message in state.messages]
     assert len(ids) == len(set(ids))
 
 

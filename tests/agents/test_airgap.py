@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.agents.airgap.blocks import BLOCK_MARKERS, as_turns, item_of, run_token
-from toolkit.agents.airgap.reply import AirgapReply
-from toolkit.agents.airgap.rounds import writable
+from toolkit.agents.airgap.rounds import AirgapReply, writable
 
 CALL = 'TOOL_CALL: echo {"text": "hi"}'
 

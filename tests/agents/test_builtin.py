@@ -25,7 +25,7 @@ from toolkit.agents.builtin import (
     ToolRetry,
     ToolSelection,
 )
-from toolkit.agents.builtin.retry import Backoff
+from toolkit.agents.builtin.failures import Backoff
 from toolkit.errors import ConfigError, LimitError
 from toolkit.execution.approval import Decision
 
@@ -137,8 +137,8 @@ def test_model_call_limit_ends_or_raises(add):
     [
         (ModelCallLimit, {}, "run_limit, thread_limit"),
         (ToolCallLimit, {}, "run_limit, thread_limit"),
-        (ModelCallLimit, {"run_limit": 1, "exit_behavior": "continue"}, "Use one of: end, error"),
-        (ToolCallLimit, {"run_limit": 1, "exit_behavior": "stop"}, "Use one of: continue, end, error"),
+        (ModelCallLimit, {"run_limit": 1, "exit_behavior": "continue"}, "Known: end, error"),
+        (ToolCallLimit, {"run_limit": 1, "exit_behavior": "stop"}, "Known: continue, end, error"),
         (ToolCallLimit, {"run_limit": 3, "thread_limit": 2}, "run_limit 3 is above thread_limit 2"),
     ],
 )

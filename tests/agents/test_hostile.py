@@ -415,7 +415,7 @@ def test_a_result_at_the_cut_stays_with_its_call_or_goes(answered, left):
 @WAYS
 @pytest.mark.parametrize("failures", [2, 3])
 def test_a_summary_is_asked_for_three_times(way, failures, monkeypatch):
-    monkeypatch.setattr("toolkit.agents.builtin.retry.Backoff.delays", lambda self: iter([0] * self.max_retries))
+    monkeypatch.setattr("toolkit.agents.builtin.failures.Backoff.delays", lambda self: iter([0] * self.max_retries))
 
     def agent():
         writer = tk.ScriptedModel([*[RuntimeError("busy")] * failures, "S"])

@@ -71,12 +71,12 @@ def test_faithful_turn_with_an_action():
     assert calls[0] == {"prompt": "T[][User: red things] {}", "stop": ["User:"], "max_tokens": 800}
     assert calls[1] == {"prompt": f"C[][User: red things][{context}]", "stop": ["User:"], "max_tokens": 800}
     first = [f"User: {context}\n\nUser: red things", "Assistant: Here it is."]
-    assert made.history.conversation_history == first
+    assert made.history == first
     made.respond("thanks {0}")
     joined = "\n".join(first)
     assert calls[2]["prompt"] == f"T[{joined}][User: thanks {{0}}] {{}}"
     assert calls[3]["prompt"] == f"C[{joined}][User: thanks {{0}}][{NO_CONTEXT}]"
-    assert made.history.conversation_history[2:] == ["User: thanks {0}", "Assistant: Hi."]
+    assert made.history[2:] == ["User: thanks {0}", "Assistant: Hi."]
 
 
 def test_faithful_swallows_every_failure():
@@ -84,7 +84,7 @@ def test_faithful_swallows_every_failure():
     turn = made.respond("red things")
     assert (turn.tool, turn.reason, turn.text) == (False, "ZeroDivisionError", "Sorry?")
     assert calls[1]["prompt"].endswith(f"[{NO_CONTEXT}]")
-    assert made.history.conversation_history[0] == "User: red things"
+    assert made.history[0] == "User: red things"
 
 
 def test_faithful_does_not_swallow_a_failing_server():
@@ -263,9 +263,11 @@ def test_a_repair_round_tells_the_reason():
     made = agent(['{"action": "fond", "action_input": {}}', FIND, "Here."], repairs=1)
     turn = made.respond("red")
     assert turn.tool
-    assert len(turn.tool_requests) == 2
+    assert len(prompts(made)) == 3
     assert "There is no action 'fond'" in prompts(made)[1]
-    assert len(agent(["Hi!", "Hello."], repairs=3).respond("hi").tool_requests) == 1
+    quiet = agent(["Hi!", "Hello."], repairs=3)
+    quiet.respond("hi")
+    assert len(prompts(quiet)) == 2
 
 
 def test_the_gate_saves_a_request():
@@ -315,13 +317,10 @@ def test_two_models_share_one_history():
     assert len(chat_model.requests) == len(made.model.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("raw", "sent"), [("tool", [True, False]), ("both", [True, True]), ("neither", [False, False])]
-)
-def test_which_prompts_are_sent_raw(raw, sent):
-    made = agent([FIND, "x"], raw=raw)
+def test_the_prompt_of_tool_mode_is_sent_raw():
+    made = agent([FIND, "x"])
     made.respond("red")
-    assert ["prompt" in request for request in made.model.requests] == sent
+    assert ["prompt" in request for request in made.model.requests] == [True, False]
 
 
 def test_long_contexts_are_cut_at_whole_items():
@@ -356,7 +355,6 @@ def test_a_failing_chat_mode_is_an_error_with_the_turn_so_far():
     [
         {"mode": "faithfull"},
         {"context_in_history": "some"},
-        {"raw": True},
         {"options": {"temprature": 1}},
         {"actions": [find, find]},
         {"actions": [Action("none")]},

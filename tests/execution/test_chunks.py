@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import toolkit as tk
-from toolkit.execution.chunks import ResultChunk
+from toolkit.execution.turns import ResultChunk
 
 EMPTY = {"type": "object", "properties": {}}
 

@@ -220,7 +220,7 @@ def test_schema_that_refers_outside_is_refused() -> None:
     schema = {"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}
     listed = SimpleNamespace(name="t", description="", title="T", input_schema=schema, annotations=None)
     with pytest.raises(ConfigError, match="leads out of the schema"):
-        _tool(None, listed, "")
+        _tool(object.__new__(McpSession), listed, "")
 
 
 def test_tools_are_ordinary_tools(tools: Toolset) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.execution.batches import Access, batches
+from toolkit.execution.turns import Access, batches
 
 EMPTY = {"type": "object", "properties": {}}
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 import toolkit as tk
-from toolkit.execution.tool_dicts import tool_from_dict, tool_to_dict
-from toolkit.tools.import_paths import dotted_path, resolve, resolve_function
+from toolkit.tools.import_paths import dotted_path, resolve, resolve_function, tool_from_dict, tool_to_dict
 
 EMPTY = {"type": "object", "properties": {}}
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.extraction import StreamExtractor, extract
+from toolkit.messages import ToolCall
 
 TOOLS = [
     {"name": "find_book", "parameters": {"type": "object", "properties": {"title": {"type": "string"}}}},
@@ -163,3 +164,23 @@ def test_chunking_does_not_matter(text: str, sizes: list[int]) -> None:
     if "</think>" not in text:  # it takes back what stands before it
         given_early = [(event.call.tool_name, event.call.arguments) for event in early if event.call]
         assert given_early == [(call.tool_name, call.arguments) for call in whole.calls][: len(given_early)]
+
+
+NAMED = ["city", "description", "type", "properties", "n", "ref"]
+SCHEMAS = st.sampled_from(
+    [{"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": ["string", "null"]},
+     {"type": "object"}, {"type": "string", "$ref": "#/x"}, {"enum": ["a"]}, {}, True]
+)  # fmt: skip
+SAID = st.one_of(VALUES, st.sampled_from(["<city>", "YOUR_CITY", "string", "...", "object", "7", "<string>"]))
+
+
+@QUICK
+@given(st.dictionaries(st.sampled_from(NAMED), SCHEMAS), st.dictionaries(st.sampled_from(NAMED), SAID))
+def test_a_servers_call_is_taken_at_a_glance_only_where_settling_changes_nothing(
+    properties: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}]
+    quick = extract("", tools, native_calls=[ToolCall("f", arguments, "c1")])
+    settled = extract("", tools, native_calls=[{"id": "c1", "name": "f", "arguments": arguments}])
+    assert quick == settled
+    assert [call.written for call in quick.calls] == [call.written for call in settled.calls]

@@ -14,7 +14,7 @@ import pytest
 from toolkit.errors import ConfigError, ModelNotFoundError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models import load_model
-from toolkit.models.ollama_server import OllamaServer, same_model
+from toolkit.models.ollama import OllamaServer, same_model
 
 NESTED = {
     "name": "order",

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.messages import ChatMessage
-from toolkit.models.answers import call_id, is_overflow, read_arguments
+from toolkit.models.backend import call_id, is_overflow, read_arguments
 from toolkit.models.base import ChatRequest, Options
+from toolkit.models.openai import OpenAIAnswer, request_body
 from toolkit.models.window import sent_text
-from toolkit.models.wire import OpenAIAnswer, request_body
 from toolkit.tools import as_tools
 
 

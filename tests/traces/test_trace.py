@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.agents.state import StateField
 from toolkit.errors import ConfigError
-from toolkit.traces import steps as trace_steps
+from toolkit.traces import text as trace_steps
 from toolkit.traces import view as trace_html
 
 
@@ -76,7 +76,7 @@ def test_the_view_has_a_size_limit(monkeypatch):
 
 
 def test_long_texts_are_cut():
-    assert "characters more" in trace_html._cut("x" * 10_000)
+    assert "characters more" in trace_html._text("", "x" * 10_000)
 
 
 def test_a_failed_run_shows_its_error():
@@ -148,7 +148,7 @@ def test_no_file_and_no_trace_are_user_errors(tmp_path):
 
 @given(st.text(max_size=200), st.text(max_size=80))
 def test_no_text_of_a_model_or_tool_gets_out_of_its_place(said, result):
-    model = tk.ScriptedModel([tk.ToolCall("t", {"x": said}, "c"), said])
+    model = tk.ScriptedModel([tk.ToolCall("t", {"x": said}, "c"), *[said] * 4])  # it may read as a broken call
     tool = tk.Tool("t", "", {"type": "object", "properties": {"x": {"type": "string"}}}, lambda x: result)
     trace = tk.Agent(model, [tool]).run(said)
     html = trace._repr_html_()
@@ -312,7 +312,7 @@ def test_a_failed_tool_and_a_jump_give_their_reason():
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_no_text_breaks_a_line_of_the_view(said, result):
-    model = tk.ScriptedModel([tk.ToolCall("t", {"x": said}, "c"), said])
+    model = tk.ScriptedModel([tk.ToolCall("t", {"x": said}, "c"), *[said] * 4])  # it may read as a broken call
     tool = tk.Tool("t", "", {"type": "object", "properties": {"x": {"type": "string"}}}, lambda x: result)
     trace = tk.Agent(model, [tool]).run(said)
     lines = trace.to_text().split("\n")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolkit.agents import drivers
+from toolkit.agents import builtin, drivers
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.agents.modes import BLOCKING, YIELDING, at_once
 from toolkit.agents.performer import executed, streamed
@@ -95,10 +95,13 @@ class Agent:
                 check_word("agent setting", setting, known)
             given = {"protocol": protocol != "hermes", "arm": arm, "options": options, **dict.fromkeys(settings, True)}
             given |= {"tool_choice": tool_choice != "auto", "parallel": not parallel}
-            _refuse_beside_recipe([name for name, value in given.items() if value])
+            if twice := [name for name, value in given.items() if value]:
+                raise ConfigError(
+                    f"The recipe says {', '.join(twice)}. Change it there: recipe.replace(…), or its file."
+                )
             recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
             self.model = as_model(recipe.model if model is None else model)
-        own = (*(_built(entry) for entry in recipe.middleware), *middleware)
+        own = (*(builtin.build(entry["name"], entry.get("arguments", {})) for entry in recipe.middleware), *middleware)
         plan = Plan(own, tuple(as_tools(tools)), state_schema)
         _check_choice(recipe.tool_choice, plan.tools)
         system = system_prompt if system_prompt is not None else recipe.system or None
@@ -163,13 +166,6 @@ class Agent:
         return f"Agent({self.model.name}, {self.recipe.arm}, tools=[{tools}])"[:100]
 
 
-def _built(entry: Mapping[str, Any]) -> AgentMiddleware:
-    """Make a middleware that a recipe names."""
-    from toolkit.agents import builtin
-
-    return builtin.build(entry["name"], entry.get("arguments", {}))
-
-
 def _recipe(
     model: ChatModel, arm: Arm | None, protocol: Any, options: Any, choice: str, parallel: bool, settings: Any
 ) -> Recipe:
@@ -181,11 +177,6 @@ def _recipe(
     return Recipe.of_model(
         model, protocol, arm=chosen, options=options, tool_choice=choice, parallel=parallel, agent=agent
     )
-
-
-def _refuse_beside_recipe(names: list[str]) -> None:
-    if names:
-        raise ConfigError(f"The recipe says {', '.join(names)}. Change it there: recipe.replace(…), or its file.")
 
 
 def _check_choice(choice: str, tools: tuple[Tool, ...]) -> None:

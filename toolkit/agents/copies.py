@@ -34,6 +34,7 @@ class ReadOnlyDict(dict[Any, Any]):
     """Be a dict that cannot be changed; copies and pickles of it are plain dicts."""
 
     __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return dict, (dict(self),)
@@ -43,17 +44,11 @@ class ReadOnlyList(list[Any]):
     """Be a list that cannot be changed; copies and pickles of it are plain lists."""
 
     __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return list, (list(self),)
-
-
-_DICT_EDITS = "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"
-_LIST_EDITS = "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort"
-for _name in _DICT_EDITS.split():
-    setattr(ReadOnlyDict, _name, _refuse)
-for _name in _LIST_EDITS.split():
-    setattr(ReadOnlyList, _name, _refuse)
 
 
 def read_only(value: Any) -> Any:

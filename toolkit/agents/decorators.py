@@ -38,12 +38,13 @@ class HookDecorator(Generic[F]):
 
     Args:
         hook: the hook that the function becomes.
-        doc: what it does, for `help()`.
+        does: what it does, for `help()`.
     """
 
-    def __init__(self, hook: str, doc: str) -> None:
-        self.hook = hook
-        self.__name__, self.__doc__ = hook, doc
+    def __init__(self, hook: str, does: str) -> None:
+        self.hook = self.__name__ = hook
+        takes = "(request, handler)" if hook.startswith("wrap") else "(state, runtime)"
+        self.__doc__ = f"Make a middleware from a function of {takes} that {does}."
 
     @overload
     def __call__(self, function: F, /) -> AgentMiddleware: ...
@@ -107,24 +108,12 @@ def _instance(
     return made
 
 
-before_agent: HookDecorator[NodeFunction] = HookDecorator(
-    "before_agent", "Make a middleware from a function of (state, runtime) that acts once, before the run."
-)
-before_model: HookDecorator[NodeFunction] = HookDecorator(
-    "before_model", "Make a middleware from a function of (state, runtime) that acts before each model call."
-)
-after_model: HookDecorator[NodeFunction] = HookDecorator(
-    "after_model", "Make a middleware from a function of (state, runtime) that acts after each model call."
-)
-after_agent: HookDecorator[NodeFunction] = HookDecorator(
-    "after_agent", "Make a middleware from a function of (state, runtime) that acts once, after the run."
-)
-wrap_model_call: HookDecorator[ModelWrapper] = HookDecorator(
-    "wrap_model_call", "Make a middleware from a function of (request, handler) that stands around each model call."
-)
-wrap_tool_call: HookDecorator[ToolWrapper] = HookDecorator(
-    "wrap_tool_call", "Make a middleware from a function of (request, handler) that stands around each tool call."
-)
+before_agent: HookDecorator[NodeFunction] = HookDecorator("before_agent", "acts once, before the run")
+before_model: HookDecorator[NodeFunction] = HookDecorator("before_model", "acts before each model call")
+after_model: HookDecorator[NodeFunction] = HookDecorator("after_model", "acts after each model call")
+after_agent: HookDecorator[NodeFunction] = HookDecorator("after_agent", "acts once, after the run")
+wrap_model_call: HookDecorator[ModelWrapper] = HookDecorator("wrap_model_call", "stands around each model call")
+wrap_tool_call: HookDecorator[ToolWrapper] = HookDecorator("wrap_tool_call", "stands around each tool call")
 
 
 def dynamic_prompt(function: PromptFunction, /) -> AgentMiddleware:
@@ -139,21 +128,18 @@ def dynamic_prompt(function: PromptFunction, /) -> AgentMiddleware:
     if not callable(function):
         raise ConfigError(f"@dynamic_prompt takes no arguments; it decorates a function, not {function!r}.")
     told: Any = function
-    methods: dict[str, Callable[..., Any]] = {}
-    if not _is_async(function):
+    is_async = _is_async(function)
 
-        def wrap(self: AgentMiddleware, request: ModelRequest, handler: ModelHandler) -> ModelResult:
-            return handler(request.override(system_message=_system(told(request), self)))
-
-        methods["wrap_model_call"] = wrap
+    def wrap(self: AgentMiddleware, request: ModelRequest, handler: ModelHandler) -> ModelResult:
+        return handler(request.override(system_message=_system(told(request), self)))
 
     async def awrap(self: AgentMiddleware, request: ModelRequest, handler: Any) -> ModelResult:
-        text = await told(request) if _is_async(function) else told(request)
+        text = await told(request) if is_async else told(request)
         response: ModelResult = await handler(request.override(system_message=_system(text, self)))
         return response
 
-    methods["awrap_model_call"] = awrap
-    return _instance(function, "dynamic_prompt", methods)
+    sync = {} if is_async else {"wrap_model_call": wrap}
+    return _instance(function, "dynamic_prompt", {**sync, "awrap_model_call": awrap})
 
 
 def _system(value: Any, middleware: AgentMiddleware) -> ChatMessage:

@@ -18,6 +18,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any, Protocol, TypeVar
 
 from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
@@ -34,8 +35,8 @@ Work = Callable[[Send, Mode], Coroutine[Any, Any, Any]]
 class Performer(Protocol):
     """Do what a run asks for, one step at a time."""
 
-    async def perform(self, step: Any, mode: Mode) -> Any:
-        """Do a step and return what came of it."""
+    def perform(self, step: Any, mode: Mode) -> Any:
+        """Do a step, and return what came of it, or a coroutine that does."""
 
 
 def drive(steps: Generator[Any, Any, T], performer: Performer) -> T:
@@ -58,7 +59,9 @@ async def driven(steps: Generator[Any, Any, T], performer: Performer, mode: Mode
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return] # what the generator returns
         try:
-            given, move = await performer.perform(step, mode), steps.send
+            given, move = performer.perform(step, mode), steps.send
+            if type(given) is CoroutineType:
+                given = await given
         except BaseException as error:  # the run must hear of it, whatever it is
             given, move = error, steps.throw
 

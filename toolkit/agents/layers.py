@@ -6,42 +6,31 @@ Not here: what is wrapped (`toolkit.agents.performer`, `toolkit.agents.tool_call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
-from toolkit.agents.modes import YIELDING, Mode, at_once, beside, from_thread
+from toolkit.agents.modes import YIELDING, Mode, beside, from_thread
 from toolkit.agents.plan import Hook
 
-Call = Callable[[Any], Coroutine[Any, Any, Any]]
+Call = Callable[[Any], Any]  # gives what came of a request, or a coroutine that does
 Check = Callable[[Any, Hook], Any]  # (what a wrapper gave, the wrapper) -> what counts; raises UpdateError
 
 
 def layered(hooks: tuple[Hook, ...], inner: Call, check: Check, mode: Mode, noted: list[Any] | None = None) -> Call:
-    """Return `inner` with wrappers around it.
+    """Return `inner` with wrappers around it; both are coroutine functions, or plain ones where the mode is blocking.
 
     Args:
         hooks: the wrappers, outermost first.
-        inner: coroutine function of a request.
+        inner: a function of a request.
         check: what is done to what a wrapper gave.
         mode: how to wait.
         noted: what layers below have noted; a further attempt of a wrapper discards what the one before noted.
     """
     noted = [] if noted is None else noted
-    if not hooks:
-        return inner
-    if mode is YIELDING:
-        for hook in reversed(hooks):
-            inner = _alayer(hook, inner, check, noted)
-        return inner
-    plain: Callable[[Any], Any] = lambda request: at_once(inner(request))  # noqa: E731 - the innermost layer
+    layer = _alayer if mode is YIELDING else _layer
     for hook in reversed(hooks):
-        plain = _layer(hook, plain, check, noted)
-    outermost = plain
-
-    async def whole(request: Any) -> Any:
-        return outermost(request)
-
-    return whole
+        inner = layer(hook, inner, check, noted)
+    return inner
 
 
 def _layer(hook: Hook, inner: Callable[[Any], Any], check: Check, noted: list[Any]) -> Callable[[Any], Any]:

@@ -68,35 +68,33 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
     """
     try:
         run.state.start(given)
-        yield from _stages(run)
+        chains = run.chains
+        stage = (yield from _chain(run, chains.before_agent)) or "model"
+        while stage != "over":
+            if stage == "model":
+                jump = (yield from _chain(run, chains.before_model)) if chains.before_model else None
+                stage = jump or (yield from _turn(run)) or "end"
+            elif stage == "tools":
+                stage = (yield from _tools(run)) or "model"
+            else:
+                stage = (yield from _chain(run, chains.after_agent)) or "over"
     except GeneratorExit:  # dropped by its driver; no further step can be taken
         raise
     except BaseException as error:
-        for hook in run.chains.on_error:
-            try:
-                yield RunHook(hook, (error, run.state.view(), run.runtime))
-            except Exception as fault:  # of an error hook; it must not hide the error it was told of
-                run.trace.record("error", hook.label, error=f"{type(fault).__name__}: {fault}")
+        yield from _told(run, error)
         run.trace.fail(error, run.state.messages, run.state.output())
         raise
     run.trace.finish(run.state.messages, run.stop_reason, run.state.output())
     return run.trace
 
 
-def _stages(run: Run) -> Generator[Step, Any, None]:
-    """Yield the steps from the first before_agent to the last after_agent."""
-    stage = (yield from _chain(run, run.chains.before_agent)) or "model"
-    while True:
-        if stage == "model":
-            jump = (yield from _chain(run, run.chains.before_model)) if run.chains.before_model else None
-            stage = jump or (yield from _turn(run)) or "end"
-        elif stage == "tools":
-            stage = (yield from _tools(run)) or "model"
-        else:
-            jump = yield from _chain(run, run.chains.after_agent)
-            if jump is None:
-                return
-            stage = jump
+def _told(run: Run, error: BaseException) -> Generator[Step, Any, None]:
+    """Tell the error hooks what ended the run."""
+    for hook in run.chains.on_error:
+        try:
+            yield RunHook(hook, (error, run.state.view(), run.runtime))
+        except Exception as fault:  # of an error hook; it must not hide the error it was told of
+            run.trace.record("error", hook.label, error=f"{type(fault).__name__}: {fault}")
 
 
 def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
@@ -134,11 +132,8 @@ def _turn(run: Run) -> Stage:
 
 def _exit(run: Run) -> str:
     """Tell where a turn leads (the order of the tests is part of the behaviour)."""
-    structured = run.state.values.get("structured_response") is not None
     if not run.setup.plan.has_tools:
-        if run.setup.response_format is None or structured:
-            return "end"
-        return "model"
+        return "end" if run.setup.response_format is None or _structured(run) else "model"
     turn = run.state.last_assistant()
     if turn is None:
         return "end"
@@ -147,13 +142,17 @@ def _exit(run: Run) -> str:
         return _without_call(run)
     if run.choice is not AUTO:
         _police(run, turn)
-    run.calls = pending(run, turn, calls)
+    run.calls = calls if run.state.messages[-1] is turn and not run.extra else pending(run, turn, calls)
     if run.calls:
         run.asked_again = 0
         return "tools"
-    if structured:
+    if _structured(run):
         return "end"
     return _ask_again(run, "invalid_calls") if _nothing_ran(run, turn) else "model"
+
+
+def _structured(run: Run) -> bool:
+    return run.state.values.get("structured_response") is not None
 
 
 def _without_call(run: Run) -> str:

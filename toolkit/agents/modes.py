@@ -8,7 +8,7 @@ Not here: what the bodies do (`toolkit.agents.drivers`, `toolkit.agents.builtin`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from toolkit.execution.invoker import ToolInvoker
@@ -19,12 +19,17 @@ from toolkit.messages import ToolCall, ToolCallResult
 
 T = TypeVar("T")
 
-__all__ = ["BLOCKING", "YIELDING", "Mode", "at_once", "beside", "from_thread", "invoked"]
+__all__ = ["BLOCKING", "YIELDING", "Mode", "at_once", "beside", "from_thread", "here", "invoked"]
 
 
 async def invoked(invoker: ToolInvoker, call: ToolCall, mode: Mode, state: State | None = None) -> ToolCallResult:
     """Return the result of one call; see `ToolInvoker.invoke`."""
     return invoker.invoke(call, state=state) if mode is BLOCKING else await invoker.ainvoke(call, state=state)
+
+
+def here(body: Callable[[Any], Coroutine[Any, Any, T]]) -> Callable[[Any], T]:
+    """Return a coroutine function that awaits nothing as a plain one."""
+    return lambda value: at_once(body(value))
 
 
 async def beside(work: Callable[..., T], *arguments: Any) -> T:

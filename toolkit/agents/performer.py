@@ -16,7 +16,7 @@ from toolkit.agents import drivers
 from toolkit.agents.drivers import Send, Token
 from toolkit.agents.layers import layered
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
-from toolkit.agents.modes import BLOCKING, Mode, at_once, beside
+from toolkit.agents.modes import BLOCKING, Mode, at_once, beside, here
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
@@ -48,21 +48,26 @@ class AgentPerformer:
         self.mode = mode
         self.token = token
         self.calls = CallRunner(run, mode)
-        self.model = layered(run.chains.wrap_model_call, self._ask, self._checked, mode, run.commands)
+        ask = self._ask if mode is BLOCKING else self._aask
+        self.model = layered(run.chains.wrap_model_call, ask, self._checked, mode, run.commands)
 
-    async def perform(self, step: Step, mode: Mode) -> Any:
-        """Do one step."""
+    def perform(self, step: Step, mode: Mode) -> Any:
+        """Do one step, or return the coroutine that does."""
         if type(step) is RunHook:
             if mode is BLOCKING:
                 return step.hook.call(*step.given)
-            return await (step.hook.call(*step.given) if step.hook.is_async else beside(step.hook.call, *step.given))
+            return step.hook.call(*step.given) if step.hook.is_async else beside(step.hook.call, *step.given)
         if type(step) is CallModel:
-            return await self.model(step.request)
+            return self.model(step.request)
         assert type(step) is RunTools
-        calls = step.calls
-        return [await self.calls.answer(calls[0])] if len(calls) == 1 else await self._tools(calls)
+        return self._tools(step.calls)
 
-    async def _ask(self, request: ModelRequest) -> ModelResponse:
+    def _ask(self, request: ModelRequest) -> ModelResponse:
+        sent, model = self.run.question(request), request.model
+        reply = sent.send(model) if self.token is None else at_once(drivers.put(sent, model, self.token, BLOCKING))
+        return self.run.response(reply, sent, request)
+
+    async def _aask(self, request: ModelRequest) -> ModelResponse:
         sent = self.run.question(request)
         return self.run.response(await drivers.put(sent, request.model, self.token, self.mode), sent, request)
 
@@ -89,6 +94,8 @@ class AgentPerformer:
         return response
 
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
+        if len(calls) == 1:
+            return [await self.calls.answer(calls[0])]
         if not self.run.settings.concurrent:
             return [await self.calls.answer(call) for call in calls]
         jobs = [partial(self._outcome, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
@@ -142,7 +149,8 @@ async def executed(
     """
     chains = setup.plan.sync_chains if mode is BLOCKING else setup.plan.async_chains
     trace = Trace(setup.name, file)
-    trace.listener = send
+    if send is not None:
+        trace.listeners.append(send)
     estimates = setup.recipe.agent.max_run_tokens is not None
     runtime = Runtime(setup.name, context, trace, model=setup.model, estimates=estimates)
 
@@ -152,9 +160,9 @@ async def executed(
         return await drivers.driven(agent_steps(run, request.state), performer, mode)
 
     try:
-        handler = layered(chains.wrap_agent_call, innermost, _trace, mode)
-        finished: Trace = await handler(AgentRequest(state=state, runtime=runtime))
-        return finished
+        inner = here(innermost) if mode is BLOCKING else innermost
+        finished = layered(chains.wrap_agent_call, inner, _trace, mode)(AgentRequest(state=state, runtime=runtime))
+        return finished if mode is BLOCKING else await finished  # type: ignore[no-any-return] # as checked
     finally:
         trace.close()
 
@@ -162,7 +170,7 @@ async def executed(
 async def streamed(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send, mode: Mode) -> Event:
     """Carry out a run and return an event of kind `end` with its trace; see `executed`."""
     trace = await executed(setup, state, context, file, send, mode)
-    trace.listener = None
+    trace.listeners.remove(send)
     return Event("end", trace.seconds, "agent", {"trace": trace})
 
 

@@ -21,22 +21,13 @@ from toolkit.tools import Tool, as_tools
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Hold one hook of one middleware, ready to be called.
+    """Hold one hook of one middleware, ready to be called."""
 
-    Attributes:
-        name: the middleware's name in this agent.
-        hook: the hook's name, without the async prefix.
-        call: the bound method.
-        is_async: it is a coroutine function.
-        targets: where it may jump to.
-        when: the middleware's condition, or None.
-    """
-
-    name: str
-    hook: str
+    name: str  # the middleware's, in this agent
+    hook: str  # without the async prefix
     call: Callable[..., Any]
     is_async: bool
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # where it may jump to
     when: Callable[[Any], bool] | None = None
 
     @property

@@ -14,7 +14,7 @@ from toolkit.agents.plan import Chains, Hook, Plan
 from toolkit.agents.repeats import Repeats
 from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
-from toolkit.agents.state import RunState, items_of
+from toolkit.agents.state import RunState
 from toolkit.agents.structured import ResponseTool
 from toolkit.agents.turns import AUTO, Choice, assistant_message
 from toolkit.asking import Request, assemble, check_reply, read
@@ -70,6 +70,7 @@ class Run:
         calls: found pending at the end of a turn.
         commands: those of model wrappers, inner first.
         last_turn: the turn whose calls were all refused.
+        response_tool: what reads the structured answer that this turn's request wants.
     """
 
     setup: Setup
@@ -85,6 +86,7 @@ class Run:
     calls: list[ToolCall] = field(default_factory=list)
     commands: list[tuple[Command, Hook]] = field(default_factory=list)
     last_turn: ChatMessage | None = None
+    response_tool: ResponseTool | None = None
     settings: AgentSettings = field(init=False)
     trace: Trace = field(init=False)
     state: RunState = field(init=False)
@@ -162,7 +164,8 @@ class Run:
     def request(self) -> ModelRequest:
         """Return the request of this turn, before middleware."""
         setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
-        self.own = self._own_choice()
+        choice = setup.recipe.tool_choice  # a call demanded once is not demanded for ever
+        self.own = None if choice == "auto" or (self.obeyed and choice != "none") else choice
         return ModelRequest(
             model=setup.model,
             messages=tuple(self.state.copies.of(self.state.messages) if wrapped else self.state.messages),
@@ -182,11 +185,6 @@ class Run:
                 hidden |= names
         return tuple(tool for tool in self.setup.plan.tools if tool.name not in hidden)
 
-    def _own_choice(self) -> str | None:
-        """Return the agent's own tool choice for this turn; a call demanded once is not demanded for ever."""
-        choice = self.setup.recipe.tool_choice
-        return None if choice == "auto" or (self.obeyed and choice != "none") else choice
-
     def question(self, asked: ModelRequest) -> Request:
         """Return what is sent for the innermost request, and note what it offers.
 
@@ -199,16 +197,24 @@ class Run:
         if asked.tools is not setup.plan.tools:
             self._check_tools(asked)
         single = not setup.recipe.parallel
-        choice = Choice.of(asked.tool_choice, single)
+        choice = Choice.of(asked.tool_choice, single) if single or asked.tool_choice is not None else AUTO
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
         self.choice = choice if asked.tool_choice == self.own else Choice.of(None, single)
-        extra = self._response_tool(asked)
-        sent = self._sent(asked, choice, (extra.tool,) if extra else ())
-        if asked.tools is setup.plan.tools and not extra and choice.wanted != "none":
+        wanted, shown, said = choice.wanted, asked.tools, asked.messages
+        extra = self.response_tool = self._response_tool(asked)
+        if extra:  # the tool of a wanted answer forces a call
+            shown = (extra.tool,) if wanted == "none" else (*shown, extra.tool)
+            wanted = "any" if wanted in ("auto", "none") else wanted
+        elif wanted == "none" or (not shown and wanted == "any"):
+            shown, wanted = (), "none" if wanted == "none" else "auto"
+        if asked.system_message is not None:
+            said = (asked.system_message, *said)
+        sent = assemble(setup.recipe, said, shown, wanted, not choice.single, asked.model_settings)
+        if shown is setup.plan.tools:
             self.offered, names = setup.plan.by_name, setup.plan.tool_names
         else:
-            self.offered = {tool.name: tool for tool in sent.offered if not extra or tool is not extra.tool}
-            names = tuple(tool.name for tool in sent.offered)
+            self.offered = {tool.name: tool for tool in shown if not extra or tool is not extra.tool}
+            names = tuple(tool.name for tool in shown)
         self.trace.record(
             "model_call",
             model=getattr(asked.model, "name", None) or str(asked.model),
@@ -220,15 +226,6 @@ class Run:
             number=self.runtime.model_calls,
         )
         return sent
-
-    def _sent(self, asked: ModelRequest, choice: Choice, extra: tuple[Tool, ...]) -> Request:
-        """Put the request by the recipe; the tool of a wanted answer forces a call."""
-        shown = extra if choice.wanted == "none" else (*asked.tools, *extra) if extra else asked.tools
-        wanted = "any" if extra and choice.wanted in ("auto", "none") else choice.wanted
-        if not shown and wanted == "any":
-            wanted = "auto"
-        said = asked.messages if asked.system_message is None else (asked.system_message, *asked.messages)
-        return assemble(self.setup.recipe, said, shown, wanted, not choice.single, asked.model_settings)
 
     def _response_tool(self, request: ModelRequest) -> ResponseTool | None:
         if request.response_format is self.setup.response_format:
@@ -257,7 +254,8 @@ class Run:
             self.runtime.count(reply, sent.messages)
         number = self.runtime.model_calls
         try:
-            check_reply(reply)
+            if reply.fault is not None:
+                check_reply(reply)
             plan = self.setup.plan
             found = read(self.setup.recipe, reply, plan.index if sent.offered is plan.tools else sent.offered)
         except Exception:
@@ -268,11 +266,9 @@ class Run:
         message = assistant_message(
             found, reply, len(asked.messages), name=self.setup.name, known=self.state.fresh_id(), apart=apart
         )
-        calls = message.tool_calls
-        self.trace.record(
-            "model_reply", reply=reply, extraction=found, calls=calls, read_from=found.read_from, number=number
-        )
-        extra = self._response_tool(asked)
+        calls, read_from = message.tool_calls, found.read_from
+        self.trace.record("model_reply", reply=reply, extraction=found, calls=calls, read_from=read_from, number=number)
+        extra = self.response_tool
         return extra.read(message) if extra and found.calls else ModelResponse([message])
 
     def take(self, response: ModelResponse) -> str | None:
@@ -293,21 +289,6 @@ class Run:
         """Return the request of one call, before middleware."""
         tool = self.setup.plan.by_name.get(call.tool_name)
         return ToolCallRequest(tool_call=call, tool=tool, state=self.state.view(), runtime=self.runtime)
-
-    def tool_started(self, call: ToolCall) -> int:
-        """Note that a call starts, on disk too, before anything can go wrong in it."""
-        number = len(self.trace.events)
-        self.trace.record("tool_call", call=call, number=number)
-        return number
-
-    def tool_finished(self, call: ToolCall, outcome: Any, number: int, seconds: float) -> None:
-        """Note the result of a call."""
-        if isinstance(outcome, ChatMessage):
-            self.trace.record("tool_result", result=outcome.parts[0], number=number, seconds=seconds)
-            return
-        found = [m for m in items_of(outcome.update.get("messages", ()), "a Command") if isinstance(m, ChatMessage)]
-        result = next((r for m in found for r in m.tool_call_results if r.origin.id == call.id), None)
-        self.trace.record("tool_result", result=result, number=number, seconds=seconds)
 
 
 def _brief(update: Mapping[str, Any]) -> dict[str, Any]:

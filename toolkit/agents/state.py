@@ -58,11 +58,6 @@ class RemoveMessage:
     id: str
 
 
-def message_id(message: ChatMessage) -> str | None:
-    """Return the id a message got when it entered a history, or None."""
-    return message.meta.get("id")
-
-
 def schema_fields(schema: Any) -> dict[str, StateField]:
     """Read the fields of a state schema; `messages` is always there and is left out.
 
@@ -214,15 +209,16 @@ class RunState:
 
     def put(self, message: ChatMessage) -> None:
         """Append one message, or replace the one with its id."""
-        known = message.meta.get("id")
-        if "invalid_calls" in message.meta:
+        meta = message.meta
+        known = meta.get("id")
+        if "invalid_calls" in meta:
             self.any_invalid = True
         if known is None:
             known = self.fresh_id()
             content = message.parts
             if message.role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
                 content = _with_call_ids(content, known)
-            message = ChatMessage(message.role, content, message.name, {**message.meta, "id": known})
+            message = ChatMessage(message.role, content, message.name, {**meta, "id": known})
         elif known in self._ids:
             place = next(i for i, old in enumerate(self.messages) if old.meta.get("id") == known)
             self.messages[place] = message

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.agents.layers import layered
-from toolkit.agents.modes import Mode, invoked
+from toolkit.agents.modes import BLOCKING, Mode, here, invoked
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
 from toolkit.agents.run import Run
@@ -48,8 +48,9 @@ class CallRunner:
 
     async def answer(self, call: ToolCall) -> ToolAnswer:
         """Run one call and return its result message, or the Command that holds it."""
-        number = self.run.tool_started(call)
-        start = time.perf_counter()
+        trace = self.run.trace
+        number, start = len(trace.events), time.perf_counter()
+        trace.record("tool_call", call=call, number=number)  # on disk too, before anything can go wrong in it
         if self.hooks:
             outcome = await self._wrapped(call)
         else:
@@ -59,7 +60,8 @@ class CallRunner:
                 if self.setup.raises and not isinstance(error, ToolArgumentsError):
                     raise cause_of(error) from error
                 outcome = error_message(call, str(error))
-        self.run.tool_finished(call, outcome, number, time.perf_counter() - start)
+        result = _answers(outcome, call)[0] if isinstance(outcome, Command) else outcome.parts[0]
+        trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
         return outcome
 
     async def _wrapped(self, call: ToolCall) -> ToolAnswer:
@@ -74,12 +76,14 @@ class CallRunner:
                 failures.append(cause_of(error))
             raise failures[-1]
 
-        handler = layered(self.hooks, base, _check_of(call), self.mode)
+        blocking = self.mode is BLOCKING
+        handler = layered(self.hooks, here(base) if blocking else base, _check_of(call), self.mode)
         try:
-            answer: ToolAnswer = await handler(self.run.tool_request(call))
+            answer = handler(self.run.tool_request(call))
+            answer = answer if blocking else await answer
         except Exception as error:
             return self._uncaught(call, error, failures)
-        return answer
+        return answer  # type: ignore[no-any-return] # as checked
 
     async def _answer(self, call: ToolCall, asked: ToolCall, tool: Tool | None, state: Any) -> ToolAnswer:
         """Run a call, once more with arguments made to fit where they do not.
@@ -93,13 +97,18 @@ class CallRunner:
         Raises:
             ToolError: the tool failed, or the arguments cannot be made to fit.
         """
-        refusal = self._refusal(asked, tool)
-        if refusal is not None or tool is None:
-            return error_message(asked, refusal or "")
-        invoker, named = self.setup.invoker(tool), _named(asked, tool)
+        if tool is None or self.run.offered is not self.tools:  # not all of them are offered
+            refusal = self._refusal(asked, tool)
+            if refusal is not None or tool is None:
+                return error_message(asked, refusal or "")
+        invoker = self.setup.invoker(tool)
+        named = asked if asked.tool_name == tool.name else ToolCall(tool.name, asked.arguments, asked.id)
         shared = self._shared(state) if invoker.shares_state else None
         try:
-            result = await invoked(invoker, named, self.mode, shared)
+            if self.mode is BLOCKING:  # a coroutine fewer
+                result = invoker.invoke(named, state=shared)
+            else:
+                result = await invoker.ainvoke(named, state=shared)
         except ToolArgumentsError:
             result = await invoked(invoker, invoker.fitted(named), self.mode, shared)
         return self._result(call, tool, result, shared)
@@ -110,8 +119,6 @@ class CallRunner:
             # a tool that is offered without being registered runs only where a wrapper supplies it
             known = [name for name in self.tools if offered is None or name in offered]
             return say("unknown_tool", name=call.tool_name, known=known)
-        if offered is self.tools:  # all of them
-            return None
         supplied = self.tools.get(call.tool_name) is not tool
         if supplied or offered is None or call.tool_name in offered or self.run.settings.hidden_tools == "allow":
             return None
@@ -124,7 +131,7 @@ class CallRunner:
 
     def _result(self, call: ToolCall, tool: Tool, result: ToolCallResult, shared: _Writes | None) -> ToolAnswer:
         if isinstance(result.result, Command):
-            found = _answers(result.result, call)
+            found = len(_answers(result.result, call))
             if found != 1:
                 problem = f"Tool {tool.name!r} returned a Command with {found} results for call {call.id!r}, not one."
                 raise ToolInvocationError(problem)
@@ -162,10 +169,6 @@ def cause_of(error: ToolError) -> BaseException:
     return error if cause is None or isinstance(cause, StopIteration) else cause
 
 
-def _named(call: ToolCall, tool: Tool) -> ToolCall:
-    return call if call.tool_name == tool.name else ToolCall(tool.name, call.arguments, call.id)
-
-
 def _plain(call: ToolCall) -> ToolCall:
     return call if type(call) is ToolCall else ToolCall(call.tool_name, call.arguments, call.id)
 
@@ -181,7 +184,7 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
         UpdateError: another type, another id, or no result or several.
     """
     if isinstance(outcome, Command):
-        found = _answers(outcome, call)
+        found = len(_answers(outcome, call))
     elif isinstance(outcome, ChatMessage) and outcome.role is ChatRole.TOOL:
         ids = [result.origin.id for result in outcome.tool_call_results]
         found = 1 if ids == [call.id] else 0
@@ -214,6 +217,7 @@ def _with_name(command: Command, call: ToolCall) -> Command:
     return Command({**command.update, "messages": messages})
 
 
-def _answers(command: Command, call: ToolCall) -> int:
+def _answers(command: Command, call: ToolCall) -> list[ToolCallResult]:
+    """Return what in a Command answers a call."""
     messages = [m for m in items_of(command.update.get("messages", ()), "a Command") if isinstance(m, ChatMessage)]
-    return sum(result.origin.id == call.id for m in messages for result in m.tool_call_results)
+    return [result for m in messages for result in m.tool_call_results if result.origin.id == call.id]

@@ -91,7 +91,7 @@ def assistant_message(
     meta: dict[str, Any] = {"id": known}
     if invalid:
         meta["invalid_calls"] = invalid
-    text = _words(found, reply.text)
+    text = _words(found, reply.text) if reply.text else ""
     parts: tuple[Part, ...] = (TextContent(text), *calls) if text or not calls else tuple(calls)
     return ChatMessage(ChatRole.ASSISTANT, parts, name, meta)
 

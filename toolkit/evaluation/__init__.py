@@ -6,28 +6,13 @@ run) · `play` (a run) · `sweep` (evaluate) · `rows`, `results` (tables) · `s
 
 from toolkit.asking import Asked, ask, read, request
 from toolkit.evaluation.cases import Case, list_cases, load_cases
-from toolkit.evaluation.comparison import Comparison
 from toolkit.evaluation.results import Result, display_table, readable
 from toolkit.evaluation.scoring import OUTCOMES, Outcome, score
+from toolkit.evaluation.statistics import Comparison
 from toolkit.evaluation.sweep import evaluate
 from toolkit.recipes import Recipe, load_recipes
 
 __all__ = [
-    "OUTCOMES",
-    "Asked",
-    "Case",
-    "Comparison",
-    "Outcome",
-    "Recipe",
-    "Result",
-    "ask",
-    "display_table",
-    "evaluate",
-    "list_cases",
-    "load_cases",
-    "load_recipes",
-    "read",
-    "readable",
-    "request",
-    "score",
-]
+    "OUTCOMES", "Asked", "Case", "Comparison", "Outcome", "Recipe", "Result", "ask", "display_table", "evaluate",
+    "list_cases", "load_cases", "load_recipes", "read", "readable", "request", "score",
+]  # fmt: skip

@@ -6,10 +6,10 @@ Not here: the notebook itself (`notebooks/batch/evaluate.ipynb`) and what it cal
 from __future__ import annotations
 
 import os
-import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,14 +19,11 @@ from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.saving import writable_folder
 from toolkit.models import load_model
+from toolkit.models.store import Store
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
-    """Run `batch/evaluate.ipynb` into a folder; return the table and where everything lies, as text.
-
-    Args:
-        folder: the run's folder; made if need be.
-        parameters: parameters of the notebook.
+    """Run `batch/evaluate.ipynb` with parameters into a folder; return the table and where everything lies, as text.
 
     Raises:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
@@ -37,7 +34,7 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     where = writable_folder(folder).resolve()
     given = {**parameters, "run": str(where)}
     with replies_bar(where / "replies.sqlite", total):
-        executed = run_notebook("notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", given, progress=False)
+        executed = run_notebook("notebooks/batch/evaluate.ipynb", where / "evaluate.ipynb", given)
     write_report(executed, where / "report.html")
     result = Result.load(where)
     counts = result.rows["from_store"].fillna(False).astype(bool)
@@ -50,21 +47,14 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
         *map(repr, result.best_against_rest()),
         "",
         f"{int(counts.sum())} of {len(counts)} replies came from the store.",
-        f"Executed notebook  {_short(executed)}",
-        f"Report             {_short(where / 'report.html')}",
-        f"Table              {_short(where / 'table.csv')} and table.parquet; every reply in rows.csv",
-        f"Recipes            {_short(where / 'recipes')}",
-        f"Store of replies   {_short(where / 'replies.sqlite')}",
+        f"Everything lies in {os.path.relpath(where)}: the executed notebook, report.html, table.csv and .parquet, "
+        "every reply in rows.csv, the recipes, and the store of replies.",
     ]
     return "\n".join(lines)
 
 
 def expected_replies(parameters: dict[str, Any]) -> int | None:
-    """Return how many replies the batch notebook will ask for with these parameters; None where runs decide that.
-
-    Raises:
-        UserError: recipes or cases cannot be read.
-    """
+    """Return how many replies the batch notebook will ask for with these parameters; None where runs decide that."""
     recipes = load_recipes(parameters.get("recipes") or resources.path("notebooks/batch/recipes"))
     tag = parameters.get("tag", "demo")
     cases = load_cases(parameters.get("cases", "all"), *([tag] if tag else []))
@@ -75,16 +65,16 @@ def expected_replies(parameters: dict[str, Any]) -> int | None:
 
 
 @contextmanager
-def replies_bar(store: Path, total: int | None) -> Iterator[None]:
+def replies_bar(path: Path, total: int | None) -> Iterator[None]:
     """Show a bar of the replies that a store holds while a notebook fills it from another process."""
     from tqdm import tqdm
 
     done = threading.Event()
-    with tqdm(total=total, desc="replies", unit="reply") as bar:
+    with Store(path) as store, tqdm(total=total, desc="replies", unit="reply") as bar:
 
         def watch() -> None:
             while not done.wait(0.5):
-                bar.update(_count(store, total) - bar.n)
+                bar.update(min(len(store), total or sys.maxsize) - bar.n)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -93,34 +83,11 @@ def replies_bar(store: Path, total: int | None) -> Iterator[None]:
         finally:
             done.set()
             watcher.join()
-            bar.update(_count(store, total) - bar.n)
+            bar.update(min(len(store), total or sys.maxsize) - bar.n)
 
 
-def _count(store: Path, most: int | None) -> int:
-    """Count the replies in a store that another process writes, up to `most`; 0 where it is not there yet."""
-    if not store.is_file():
-        return 0
-    try:
-        with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-            found = int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
-            return found if most is None else min(found, most)
-    except sqlite3.Error:  # busy, or its table is not made yet
-        return 0
-
-
-def _short(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return relative if not relative.startswith("..") else str(path)
-
-
-def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progress: bool = True) -> Path:
-    """Execute one of the toolkit's notebooks with parameters and return where the executed copy lies.
-
-    Args:
-        name: such as "notebooks/batch/evaluate.ipynb".
-        out: where the executed notebook is written, cell by cell.
-        parameters: values for its `parameters` cell.
-        progress: whether to show papermill's bar.
+def run_notebook(name: str, out: str | Path, parameters: dict[str, Any]) -> Path:
+    """Execute one of the toolkit's notebooks with parameters into `out`, cell by cell, and return that path.
 
     Raises:
         UserError: papermill is missing, or a cell raised; a mistake of the user's comes without a traceback.
@@ -136,7 +103,7 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
             str(out),
             parameters,
             kernel_name="python3",
-            progress_bar=progress,
+            progress_bar=False,
             cwd=Path.cwd(),
             extra_arguments=["--log-level=50"],  # the kernel's own log would stand between the bars
         )
@@ -150,8 +117,8 @@ def run_notebook(name: str, out: str | Path, parameters: dict[str, Any], progres
     return Path(out)
 
 
-def write_report(notebook: Path, out: Path) -> Path:
-    """Turn an executed notebook into one HTML page without its code cells, and return its path."""
+def write_report(notebook: Path, out: Path) -> None:
+    """Turn an executed notebook into one HTML page without its code cells."""
     from nbconvert import HTMLExporter
 
     exporter: Any = cast("Any", HTMLExporter)(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
@@ -159,4 +126,3 @@ def write_report(notebook: Path, out: Path) -> Path:
     partial = out.with_suffix(".part")
     partial.write_text(page, "utf-8")
     partial.replace(out)
-    return out

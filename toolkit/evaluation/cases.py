@@ -12,7 +12,7 @@ Not here: what makes a case a whole run (`toolkit.evaluation.scenarios`).
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +25,8 @@ from toolkit.evaluation.matching import check_matcher
 from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
-from toolkit.worlds import World, load_world
+from toolkit.traces.json_text import parsed, read_text
+from toolkit.worlds import load_world
 
 Worlds = Mapping[str, Any]  # name -> class of a world; see `toolkit.worlds`
 
@@ -133,18 +134,9 @@ class Cases:
         """Return the cases as a DataFrame: id, domain, question, right, tools, tags."""
         import pandas as pd
 
-        rows = [
-            {
-                "id": case.id,
-                "domain": case.domain,
-                "question": case.question,
-                "right": case.right,
-                "tools": len(case.tools),
-                "tags": " ".join(case.tags),
-            }
-            for case in self
-        ]
-        return pd.DataFrame(rows)
+        columns = ["id", "domain", "question", "right", "tools", "tags"]
+        rows = [(c.id, c.domain, c.question, c.right, len(c.tools), " ".join(c.tags)) for c in self]
+        return pd.DataFrame(rows, columns=columns)
 
     def __repr__(self) -> str:
         return f"Cases({len(self)}, {sum(not case.expects_call for case in self)} of them no call)"
@@ -177,7 +169,10 @@ def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | 
         found = [case for path in _paths(source) for case in _read(path, worlds)]
     else:
         found = [case if isinstance(case, Case) else case_from_dict(case, worlds=worlds) for case in source]
-    _check_unique(found)
+    counts = Counter(case.id for case in found)
+    for name, count in counts.items():
+        if count > 1:
+            raise ConfigError(f"{count} cases have the id {name!r}. Results are paired by id; make it unique.")
     cases = Cases(tuple(found))
     return cases.tagged(*tags) if tags else cases
 
@@ -194,45 +189,21 @@ def _paths(source: str | Path) -> list[Path]:
 
 
 def _read(path: Path, worlds: Worlds | None) -> list[Case]:
-    tools = _sidecar(path)
-    text = _text(path)
-    cases: list[Case] = []
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    beside = path.with_name(f"{path.stem}.tools.json")
+    described = parsed(read_text(beside), repr(str(beside))) if beside.is_file() else ()
+    tools = {tool.name: tool for tool in as_tools(map(_described, described))}
+    found: dict[str, tuple[int, Case]] = {}  # id -> line, case
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{str(path)!r} line {number}"
-        try:
-            data = json.loads(line)
-        except ValueError as error:
-            raise ConfigError(f"{where} is no JSON: {error}.") from None
-        case = case_from_dict(data, tools, where, path.stem, worlds)
-        if case.id in lines:
-            raise ConfigError(f"{where}: the id {case.id!r} is taken by line {lines[case.id]}. Make it unique.")
-        lines[case.id] = number
-        cases.append(case)
-    if not cases:
+        case = case_from_dict(parsed(line, where), tools, where, path.stem, worlds)
+        first, _ = found.setdefault(case.id, (number, case))
+        if first != number:
+            raise ConfigError(f"{where}: the id {case.id!r} is taken by line {first}. Make it unique.")
+    if not found:
         raise ConfigError(f"{str(path)!r} holds no case.")
-    return cases
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{str(path)!r} is not UTF-8: {error}. Save it as UTF-8.") from None
-    except OSError as error:
-        raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
-
-
-def _sidecar(path: Path) -> dict[str, Tool]:
-    beside = path.with_name(f"{path.stem}.tools.json")
-    if not beside.is_file():
-        return {}
-    try:
-        return {tool.name: tool for tool in as_tools(map(_described, json.loads(_text(beside))))}
-    except ValueError as error:
-        raise ConfigError(f"{str(beside)!r} is no JSON: {error}.") from None
+    return [case for _, case in found.values()]
 
 
 def _described(item: Any) -> Tool:
@@ -269,7 +240,9 @@ def case_from_dict(
     try:
         messages = tuple(as_messages(data.get("messages") or ()))
         world = load_world(data["world"], data.get("start"), worlds) if "world" in data else None
-        known = tools or {} if world is None else _shown(world)
+        known = tools or {}
+        if world is not None:  # as a case shows them: each run has a world, and functions, of its own
+            known = {tool.name: replace(tool, function=None) for tool in as_tools(world.tools)}
         named = _list(data, "tools", where) or (list(known) if world is not None else [])
         offered = tuple(_tool(item, known, where) for item in named)
     except ConfigError as error:
@@ -280,11 +253,6 @@ def case_from_dict(
     scenario = scenario_of(data, [tool.name for tool in offered], world, where)
     tags = tuple(map(str, _list(data, "tags", where)))
     return Case(data["id"], messages, offered, calls, tags, data.get("domain", domain), scenario)
-
-
-def _shown(world: World) -> dict[str, Tool]:
-    """Return the tools of a world as a case shows them: each run has a world, and functions, of its own."""
-    return {tool.name: replace(tool, function=None) for tool in as_tools(world.tools)}
 
 
 def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
@@ -321,29 +289,19 @@ def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[st
     calls = expect["calls"]
     if not isinstance(calls, list) or not calls:
         raise ConfigError(f"{where}: calls must be a list of at least one call. {hint}")
-    names = [tool.name for tool in tools]
+    offered = {tool.name: tool for tool in tools}
     for call in calls:
         if not isinstance(call, Mapping) or not isinstance(call.get("arguments", {}), Mapping):
             raise ConfigError(f"{where}: {call!r} is no expected call. {hint}")
-        if call.get("name") not in names:
-            raise ConfigError(f"{where}: expects a call of {call.get('name')!r}, which is not offered: {names}.")
-        offered = next(tool for tool in tools if tool.name == call["name"])
+        tool = offered.get(str(call.get("name")))
+        if tool is None:
+            raise ConfigError(
+                f"{where}: expects a call of {call.get('name')!r}, which is not offered: {list(offered)}."
+            )
         for name, value in call.get("arguments", {}).items():
-            _check_parameter(name, offered, where)
+            # an argument that no call could give would never come out right
+            if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):
+                hint = did_you_mean(name, tool.properties)
+                raise ConfigError(f"{where}: {tool.name!r} has no parameter {name!r} to expect. {hint}")
             check_matcher(value, where)
     return tuple({"name": call["name"], "arguments": dict(call.get("arguments", {}))} for call in calls)
-
-
-def _check_parameter(name: str, tool: Tool, where: str) -> None:
-    """Refuse an expected argument that no call could give: it would never come out right."""
-    if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):
-        hint = did_you_mean(name, tool.properties)
-        raise ConfigError(f"{where}: {tool.name!r} has no parameter {name!r} to expect. {hint}")
-
-
-def _check_unique(cases: list[Case]) -> None:
-    seen: set[str] = set()
-    for case in cases:
-        if case.id in seen:
-            raise ConfigError(f"Two cases have the id {case.id!r}. Results are paired by id; make it unique.")
-        seen.add(case.id)

@@ -96,21 +96,14 @@ def assignment(fits: Sequence[Sequence[bool]]) -> list[int | None]:
     >>> assignment([[True, True], [True, False]])
     [1, 0]
     """
-    taken: dict[int, int] = {}  # row -> column
+    if not fits or not fits[0]:
+        return [None] * len(fits)
+    from scipy.optimize import linear_sum_assignment
 
-    def place(column: int, seen: set[int]) -> bool:
-        """Find a row for a column, where need be by moving others along (an augmenting path)."""
-        for row, line in enumerate(fits):
-            if line[column] and row not in seen:
-                seen.add(row)
-                if row not in taken or place(taken[row], seen):
-                    taken[row] = column
-                    return True
-        return False
-
-    for column in range(len(fits[0]) if fits else 0):
-        place(column, set())
-    return [taken.get(row) for row in range(len(fits))]
+    width = len(fits[0])
+    weights = [[width - column if fit else 0 for column, fit in enumerate(row)] for row in fits]
+    taken = dict(zip(*linear_sum_assignment(weights, maximize=True), strict=True))
+    return [int(taken[row]) if row in taken and line[taken[row]] else None for row, line in enumerate(fits)]
 
 
 def state_differences(expected: Any, got: Any, where: str = "") -> list[str]:

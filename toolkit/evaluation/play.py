@@ -86,9 +86,8 @@ def play(agent: Any, case: Case) -> Trace:
         UserError: something the user can mend.
         UpdateError: a middleware or tool gave what no run can use.
     """
-    turns = case.scenario.turns if case.scenario else ()
     trace = _turn(agent, {"messages": list(case.messages)})
-    for turn in turns:
+    for turn in case.scenario.turns if case.scenario else ():
         if trace.error is not None:
             break
         before, said = trace.events, [*trace.messages, ChatMessage.from_user(turn)]

@@ -27,9 +27,7 @@ COLOURS = {
 def plot_rates(table: Any, outcomes: Any) -> Any:
     """Return a Figure: on the left the rate of each recipe with its Wilson interval, on the right its outcomes.
 
-    Args:
-        table: DataFrame with one line a recipe: recipe, right, judged, rate, low, high.
-        outcomes: DataFrame with how often each outcome came, one line a recipe in the same order.
+    `table` and `outcomes` are those of a `Result`.
 
     Raises:
         UserError: matplotlib is not installed.
@@ -56,9 +54,6 @@ def _figure(**options: Any) -> Any:
             out = BytesIO()
             self.savefig(out, format="png", dpi=110, facecolor="white")
             return out.getvalue()
-
-        def __repr__(self) -> str:
-            return "Figure(rates and outcomes)"
 
     return NotebookFigure(**options)
 

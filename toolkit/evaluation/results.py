@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.evaluation.comparison import Comparison, compare_rows
 from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
-from toolkit.evaluation.statistics import NAN, Rate, holm
+from toolkit.evaluation.statistics import NAN, Comparison, Rate, compare_rows, holm
 from toolkit.recipes import Recipe
 
 
@@ -60,10 +59,8 @@ class Result:
         keys = ["recipe", by] if by else ["recipe"]
         if by and by not in self.rows:
             raise ConfigError(f"Results have no column {by!r}. {did_you_mean(by, self.rows.columns)}")
-        lines = []
-        for key, rows in self.rows.groupby(keys, sort=False):
-            lines.append({**dict(zip(keys, key, strict=True)), **summarise(rows)})
-        return pd.DataFrame(lines)
+        groups = self.rows.groupby(keys, sort=False)
+        return pd.DataFrame([{**dict(zip(keys, key, strict=True)), **summarise(rows)} for key, rows in groups])
 
     def compare(self, a: str, b: str) -> Comparison:
         """Compare two recipes on the cases that both were judged on.
@@ -121,7 +118,8 @@ class Result:
         except ConfigError as error:
             return str(error)
         rate = f"{best.rate} of the judged replies right (95 % Wilson interval)"
-        others = self._others(best)
+        table = self.table().dropna(subset=["rate"]).sort_values("rate", ascending=False)
+        others = {name: rate for name, rate in zip(table["recipe"], table["rate"], strict=True) if name != best.name}
         if not others:
             return f"{best.name} leads: {rate}."
         second = next(iter(others))
@@ -138,11 +136,6 @@ class Result:
             return []
         best = self.best().name
         return [self.compare(best, name) for name in self.names if name != best]
-
-    def _others(self, best: Best) -> dict[str, float]:
-        """Return the rates of the other judged recipes, highest first."""
-        table = self.table().dropna(subset=["rate"]).sort_values("rate", ascending=False)
-        return {name: rate for name, rate in zip(table["recipe"], table["rate"], strict=True) if name != best.name}
 
     def plot(self) -> Any:
         """Draw rates with intervals beside outcomes; return a matplotlib Figure."""
@@ -244,34 +237,28 @@ def _mean(rows: Any, column: str) -> float:
 
 
 _DIGITS = {"prompt_tokens": 0, "completion_tokens": 0, "seconds": 2, "tokens_per_success": 0, "requests": 1}
+_OUT_OF = dict.fromkeys(("abstentions_right", "false_calls"), "abstentions_judged") | {"calls_right": "calls_judged"}
+_HEADINGS = {
+    "right": "right [95 %]",
+    "calls_right": "calls right",
+    "abstentions_right": "abstained right",
+    "false_calls": "false calls",
+    "left_out": "left out",
+    "prompt_tokens": "tokens in",
+    "completion_tokens": "tokens out",
+    "tokens_per_success": "tokens/success",
+}
 
 
 def display_table(table: Any) -> Any:
     """Return a result table as people read it: one column "right" with k/n, rate and interval."""
     shown = table.copy()
-    for column, digits in _DIGITS.items():
-        if column in shown:
-            shown[column] = ["–" if isnan(value) else f"{value:,.{digits}f}" for value in shown[column]]
-    rates = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
-    shown["right"] = rates
-    for column, out_of in (
-        ("calls_right", "calls"),
-        ("abstentions_right", "abstentions"),
-        ("false_calls", "abstentions"),
-    ):
-        shown[column] = [f"{k}/{n}" for k, n in zip(table[column], table[f"{out_of}_judged"], strict=True)]
-    return shown.drop(columns=["judged", "rate", "low", "high", "calls_judged", "abstentions_judged"]).rename(
-        columns={
-            "right": "right [95 %]",
-            "calls_right": "calls right",
-            "abstentions_right": "abstained right",
-            "false_calls": "false calls",
-            "left_out": "left out",
-            "prompt_tokens": "tokens in",
-            "completion_tokens": "tokens out",
-            "tokens_per_success": "tokens/success",
-        }
-    )
+    for column in _DIGITS.keys() & set(shown):
+        shown[column] = ["–" if isnan(value) else f"{value:,.{_DIGITS[column]}f}" for value in shown[column]]
+    shown["right"] = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
+    for column, out_of in _OUT_OF.items():
+        shown[column] = [f"{k}/{n}" for k, n in zip(table[column], table[out_of], strict=True)]
+    return shown.drop(columns=["judged", "rate", "low", "high", *set(_OUT_OF.values())]).rename(columns=_HEADINGS)
 
 
 def readable(frame: Any, wrap: bool = True) -> Any:

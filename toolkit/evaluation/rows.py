@@ -41,14 +41,10 @@ def head(recipe: Recipe, case: Case, repeat: int) -> Row:
         "repeat": repeat,
         "expects_call": case.expects_call,
         "question": case.question,
-        "expected": _expected(case),
+        "expected": _as_text(case.expect if case.scenario else list(case.calls))
+        if case.scenario or case.calls
+        else "no call",
     }
-
-
-def _expected(case: Case) -> str:
-    if case.scenario is not None:
-        return _as_text(case.expect)
-    return _as_text([dict(call) for call in case.calls]) if case.calls else "no call"
 
 
 def facts_of_reply(asked: Asked) -> Row:
@@ -81,33 +77,29 @@ def facts_of_run(trace: Trace) -> Row:
         "finish_reason": replies[-1].finish_reason if replies else "",
         **_costs(replies),
         "requests": len(replies),
-        "trajectory": _as_text([_step(result.origin, result.result, result.error) for result in made]),
+        "trajectory": _as_text(
+            [{**_call(done.origin), "error" if done.error else "result": str(done.result)} for done in made]
+        ),
         "stop_reason": trace.stop_reason,
     }
 
 
-def _step(call: ToolCall, result: Any, error: bool) -> Row:
-    return {"name": call.tool_name, "arguments": call.arguments, "error" if error else "result": str(result)}
+def _call(call: ToolCall) -> Row:
+    return {"name": call.tool_name, "arguments": call.arguments}
 
 
 def _calls(calls: Sequence[ToolCall]) -> str:
-    return _as_text([{"name": c.tool_name, "arguments": c.arguments} for c in calls]) if calls else ""
+    return _as_text(list(map(_call, calls))) if calls else ""
 
 
 def _costs(replies: Sequence[Reply]) -> Row:
-    tokens = ("prompt_tokens", "cached_tokens", "completion_tokens")
-    return {
-        **{key: _known_sum([getattr(reply, key) for reply in replies]) for key in tokens},
-        "seconds": sum(reply.seconds for reply in replies),
-        "load_seconds": sum(reply.load_seconds for reply in replies),
-        "from_store": bool(replies) and all(reply.from_store for reply in replies),
-    }
-
-
-def _known_sum(numbers: Sequence[int | None]) -> int | None:
-    """Return the sum of what the server counted; None where it counted nothing."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    row: Row = {}
+    for key in ("prompt_tokens", "cached_tokens", "completion_tokens"):  # None where the server counted nothing
+        known = [count for reply in replies if (count := getattr(reply, key)) is not None]
+        row[key] = sum(known) if known else None
+    row["seconds"] = sum(reply.seconds for reply in replies)
+    row["load_seconds"] = sum(reply.load_seconds for reply in replies)
+    return {**row, "from_store": bool(replies) and all(reply.from_store for reply in replies)}
 
 
 def _as_text(value: Any) -> str:

@@ -29,33 +29,25 @@ def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe
     rows.to_parquet(folder / "rows.parquet", index=False)
     taken: set[str] = set()
     for recipe in recipes:
-        _save_recipe(recipe, folder / "recipes", _free_name(file_name(recipe.name), taken))
+        name, count = file_name(recipe.name), 1
+        free = name
+        while free.casefold() in taken:
+            count += 1
+            free = f"{name}_{count}"
+        taken.add(free.casefold())
+        save_recipe(recipe, folder / "recipes", free)
     return folder
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    """Return a file name that no other recipe of the run has, and take it."""
-    free, count = name, 1
-    while free.casefold() in taken:
-        count += 1
-        free = f"{name}_{count}"
-    taken.add(free.casefold())
-    return free
-
-
-def _save_recipe(recipe: Recipe, folder: Path, name: str) -> None:
+def save_recipe(recipe: Recipe, folder: Path, name: str) -> Path:
     """Write a recipe, with a copy of its protocol's folder where that is the user's own, or edited in memory."""
     if recipe.arm != "native" and not is_bundled(recipe.loaded_protocol):
-        recipe = recipe.replace(protocol=str(save_protocol(recipe.loaded_protocol, folder / f"{name}_protocol")))
-    recipe.save(folder / f"{name}.toml")
+        recipe = recipe.replace(protocol=str(_save_protocol(recipe.loaded_protocol, folder / f"{name}_protocol")))
+    return recipe.save(folder / f"{name}.toml")
 
 
-def save_protocol(protocol: Protocol, folder: Path) -> Path:
-    """Write a protocol's files into a folder that holds nothing else then, and return it.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
+def _save_protocol(protocol: Protocol, folder: Path) -> Path:
+    """Write a protocol's files into a folder that holds nothing else then, and return it."""
     partial = folder.with_name(f".{folder.name}.part")
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -71,11 +63,7 @@ def save_protocol(protocol: Protocol, folder: Path) -> Path:
 
 
 def writable_folder(folder: str | Path) -> Path:
-    """Make a folder if need be and check that it can be written.
-
-    Raises:
-        ConfigError: it cannot.
-    """
+    """Make a folder if need be; ConfigError if it cannot be written."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

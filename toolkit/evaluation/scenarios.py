@@ -53,15 +53,12 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a case file says beside `expect`."""
-        return {key: _plain(getattr(self, key)) for key in DATA_KEYS if getattr(self, key)}
+        found = {key: getattr(self, key) for key in DATA_KEYS if getattr(self, key)}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
 
     def expectation(self) -> dict[str, Any]:
         """Return what a case file says in `expect` beside the calls."""
         return {key: getattr(self, key) for key in EXPECT_KEYS if getattr(self, key) is not None}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World | None, where: str) -> Scenario | None:
@@ -79,11 +76,13 @@ def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World 
     expect = data["expect"]
     if not (set(data) & set(DATA_KEYS) or set(expect) & set(EXPECT_KEYS)):
         return None
-    quiet = "no_call" in expect
+    quiet, turns = "no_call" in expect, data.get("turns") or []
+    if not isinstance(turns, list) or not all(isinstance(turn, str) and turn.strip() for turn in turns):
+        raise ConfigError(f"{where}: turns must be a list of what the user says next, not {turns!r}.")
     found = Scenario(
         world=data.get("world", ""),
         start=data.get("start") or {},
-        turns=_turns(data.get("turns") or [], where),
+        turns=tuple(turns),
         results=tuple(_recorded(item, offered, where) for item in data.get("results") or ()),
         further=expect.get("further", "none" if quiet else "reads"),
         state=expect.get("state"),
@@ -104,12 +103,6 @@ def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World 
         _check_state(found.state, world.state, found.world, where)
     check_matcher(found.answer, where)
     return found
-
-
-def _turns(turns: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(turns, list) or not all(isinstance(turn, str) and turn.strip() for turn in turns):
-        raise ConfigError(f"{where}: turns must be a list of what the user says next, not {turns!r}.")
-    return tuple(turns)
 
 
 def _recorded(item: Any, offered: Collection[str], where: str) -> dict[str, Any]:

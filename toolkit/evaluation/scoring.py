@@ -68,7 +68,11 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
     if fault and (fault.kind != "parse" or not reply.text):
         return Verdict("server_fault", f"{fault.kind}: {fault.message}")
     if extraction.calls:
-        return _score_calls(case, extraction.calls)
+        if not case.expects_call:
+            names = ", ".join(call.tool_name for call in extraction.calls)
+            return Verdict("wrong_call", f"expected no call, got {names}")
+        wrong = call_differences(case.calls, extraction.calls, {tool.name: tool for tool in case.tools})
+        return Verdict("wrong_call", "; ".join(wrong)) if wrong else Verdict("right_call")
     if found := degenerate(reply):
         return Verdict("degenerate", found)
     if extraction.status in ("broken", "truncated"):
@@ -78,13 +82,6 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
     if case.expects_call:
         return Verdict("wrong_abstention", f"expected {', '.join(call['name'] for call in case.calls)}")
     return Verdict("right_abstention")
-
-
-def _score_calls(case: Case, calls: Sequence[ToolCall]) -> Verdict:
-    if not case.expects_call:
-        return Verdict("wrong_call", f"expected no call, got {', '.join(call.tool_name for call in calls)}")
-    wrong = call_differences(case.calls, calls, {tool.name: tool for tool in case.tools})
-    return Verdict("wrong_call", "; ".join(wrong)) if wrong else Verdict("right_call")
 
 
 def call_differences(

@@ -25,6 +25,7 @@ from toolkit.evaluation.play import FAULTS, MISTAKES, play, runnable
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.evaluation.trajectories import score_run
+from toolkit.models import load_model
 from toolkit.models.base import ChatModel
 from toolkit.models.store import Store
 from toolkit.recipes import Recipe, load_recipes
@@ -88,7 +89,12 @@ def evaluate(
     if not len(asked):
         raise ConfigError("There is no case to run.")
     check_number("repeats", repeats, 1)
-    _check_middleware(found)
+    for recipe in found:  # one whose middleware cannot be made is refused before anything is asked
+        for entry in recipe.middleware:
+            try:
+                build(entry["name"], entry.get("arguments", {}))
+            except ConfigError as error:
+                raise ConfigError(f"Recipe {recipe.name!r}: {error}") from error
     if mode == "replay" and store is None:
         raise ConfigError("mode='replay' needs store=, the file that holds the replies.")
     setting = _Setting(repeats, store, mode, run, worlds or {}, tuple(as_tools(tools)))
@@ -101,7 +107,10 @@ def evaluate(
         made = _spread(found, asked, setting, executor, progress)
     else:
         made = list(_bar(_run(found, asked, setting, models or {}), found, asked, setting, progress))
-    return Result(_in_order(made, found, asked), found)
+    # back in the order of recipes and cases, whatever order they were asked in
+    recipe_at = {recipe.name: place for place, recipe in enumerate(found)}
+    case_at = {case.id: place for place, case in enumerate(asked)}
+    return Result(sorted(made, key=lambda r: (recipe_at[r["recipe"]], r["repeat"], case_at[r["case"]])), found)
 
 
 def _check_case(case: Case, setting: _Setting) -> None:
@@ -115,28 +124,11 @@ def _check_case(case: Case, setting: _Setting) -> None:
         )
 
 
-def _check_middleware(recipes: list[Recipe]) -> None:
-    """Refuse a recipe whose middleware cannot be made, before anything is asked."""
-    for recipe in recipes:
-        for entry in recipe.middleware:
-            try:
-                build(entry["name"], entry.get("arguments", {}))
-            except ConfigError as error:
-                raise ConfigError(f"Recipe {recipe.name!r}: {error}") from error
-
-
 def _stage(case: Case, setting: _Setting) -> tuple[World | None, list[Tool]]:
     """Return a fresh world, if the case has one, and tools that run."""
     scenario = case.scenario
     world = load_world(scenario.world, scenario.start, setting.worlds) if scenario and scenario.world else None
     return world, runnable(case, world, setting.tools)
-
-
-def _in_order(made: list[rows.Row], recipes: list[Recipe], cases: Cases) -> list[rows.Row]:
-    """Put rows back in the order of recipes and cases, whatever order they were asked in."""
-    recipe_at = {recipe.name: place for place, recipe in enumerate(recipes)}
-    case_at = {case.id: place for place, case in enumerate(cases)}
-    return sorted(made, key=lambda row: (recipe_at[row["recipe"]], row["repeat"], case_at[row["case"]]))
 
 
 def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
@@ -163,7 +155,11 @@ def _run(
     store, mode = setting.store, setting.mode
     names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
     # whether each can answer is checked before a store is made or a request sent
-    found = {name: models.get(name) or (None if mode == "replay" else _load(name)) for name in names}
+    found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
+    for name in names if mode != "replay" else ():
+        if found[name] is None:
+            found[name] = loaded = load_model(name)
+            loaded.check()
     kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
     # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
@@ -173,7 +169,9 @@ def _run(
         try:
             for recipe in mine:
                 for repeat in range(setting.repeats):
-                    seeded, answering = _seeded(recipe, repeat), _wrapped(model, name, kept, mode, repeat)
+                    answering, seeded = model, _seeded(recipe, repeat)
+                    if kept is not None and mode != "off":
+                        answering = kept.wrap(model or name, mode=mode, repeat=repeat)
                     for case in cases:
                         outcome = _outcome(seeded, case, answering, setting)
                         yield rows.storable({**rows.head(recipe, case, repeat), **outcome, **marks})
@@ -191,14 +189,6 @@ def _marks(model: ChatModel | None) -> dict[str, str]:
     return {"digest": str(found.get("digest", ""))[:19], "server": str(found.get("server", ""))}
 
 
-def _load(name: str) -> ChatModel:
-    from toolkit.models import load_model
-
-    model = load_model(name)
-    model.check()
-    return model
-
-
 def _seeded(recipe: Recipe, repeat: int) -> Recipe:
     """Return the recipe of a repeat: with a seed of its own, unless nothing is drawn."""
     settings = recipe.settings
@@ -207,31 +197,19 @@ def _seeded(recipe: Recipe, repeat: int) -> Recipe:
     return recipe.replace(options={**settings.to_dict(), "seed": settings.seed + repeat})
 
 
-def _wrapped(model: ChatModel | None, name: str, store: Any, mode: Mode, repeat: int) -> ChatModel:
-    if store is None or mode == "off":
-        assert model is not None
-        return model
-    wrapped: ChatModel = store.wrap(model if model is not None else name, mode=mode, repeat=repeat)
-    return wrapped
-
-
-def _outcome(recipe: Recipe, case: Case, model: ChatModel, setting: _Setting) -> rows.Row:
+def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.Row:
     """Ask or run one case and return what came of it; only the user's own mistakes raise."""
     try:
         if setting.run == "agent":
             verdict, facts = _agent_run(recipe, case, model, setting)
         else:
-            verdict, facts = _request(recipe, case, model)
+            asked = ask(recipe, case, model=model)
+            verdict, facts = score(case, asked.reply, asked.extraction), rows.facts_of_reply(asked)
     except MISTAKES:
         raise
     except FAULTS as error:
         verdict, facts = Verdict("server_fault", f"{type(error).__name__}: {error}"), rows.NO_FACTS
     return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts, **facts}
-
-
-def _request(recipe: Recipe, case: Case, model: ChatModel) -> tuple[Verdict, rows.Row]:
-    asked = ask(recipe, case, model=model)
-    return score(case, asked.reply, asked.extraction), rows.facts_of_reply(asked)
 
 
 def _agent_run(recipe: Recipe, case: Case, model: ChatModel, setting: _Setting) -> tuple[Verdict, rows.Row]:

@@ -16,7 +16,6 @@ Pure: works on traces from files too. Not here: single requests (`toolkit.evalua
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from toolkit.evaluation.cases import Case
@@ -25,7 +24,6 @@ from toolkit.evaluation.scenarios import Scenario
 from toolkit.evaluation.scoring import LEFT_OUT, Verdict, call_differences, degenerate
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.models.base import Reply
-from toolkit.tools import Tool
 from toolkit.traces import Trace
 
 
@@ -83,11 +81,14 @@ def score_run(case: Case, trace: Trace, state: Any) -> Verdict:
         trace: the run, all turns of the user in one.
         state: the final state of the world.
     """
-    made = calls_made(trace)
+    made, said = calls_made(trace), answer_of(trace)
+    # a single request may be run as a whole too
+    asks = case.scenario or Scenario(further="reads" if case.calls else "none")
+    answered = [] if matches(asks.answer, said) else [f"expected {describe(asks.answer)}, got {said[:200]!r}"]
     wrong = {
-        "calls": _wrong_calls(case, made),
-        "state": _wrong_state(case, state),
-        "answer": _wrong_answer(case, answer_of(trace)),
+        "calls": _wrong_calls(case, asks.further, made),
+        "state": None if asks.state is None else state_differences(asks.state, state),
+        "answer": None if asks.answer is None else answered,
     }
     parts = {f"{part}_right": None if found is None else not found for part, found in wrong.items()}
     ended = _end(trace, made)
@@ -100,40 +101,18 @@ def score_run(case: Case, trace: Trace, state: Any) -> Verdict:
     return Verdict("wrong_call" if acted else "wrong_abstention", first, parts)
 
 
-def _scenario(case: Case) -> Scenario:
-    """Return the scenario, or for a single request that is run as a whole, the plain one."""
-    return case.scenario or Scenario(further="reads" if case.calls else "none")
-
-
-def _wrong_calls(case: Case, made: list[ToolCallResult]) -> list[str] | None:
-    further = _scenario(case).further
+def _wrong_calls(case: Case, further: str, made: list[ToolCallResult]) -> list[str] | None:
     if not case.calls and further == "any":
         return None
     made = sorted(made, key=lambda result: result.error)  # an expected call is first sought among those that worked
     tools = {tool.name: tool for tool in case.tools}
-    spare = {
-        place
-        for place, result in enumerate(made)
-        if further == "any" or (further == "reads" and _changed_nothing(result, tools))
-    }
+    spare = set()
+    for place, result in enumerate(made):
+        tool = tools.get(result.origin.tool_name)
+        changed = not result.error and tool is not None and tool.effect != "reads"
+        if further == "any" or (further == "reads" and not changed):
+            spare.add(place)
     return call_differences(case.calls, [result.origin for result in made], tools, spare)
-
-
-def _changed_nothing(result: ToolCallResult, tools: Mapping[str, Tool]) -> bool:
-    tool = tools.get(result.origin.tool_name)
-    return result.error or tool is None or tool.effect == "reads"
-
-
-def _wrong_state(case: Case, state: Any) -> list[str] | None:
-    expected = _scenario(case).state
-    return None if expected is None else state_differences(expected, state)
-
-
-def _wrong_answer(case: Case, answer: str) -> list[str] | None:
-    expected = _scenario(case).answer
-    if expected is None:
-        return None
-    return [] if matches(expected, answer) else [f"expected {describe(expected)}, got {answer[:200]!r}"]
 
 
 def _end(trace: Trace, made: list[ToolCallResult]) -> Verdict | None:

@@ -15,6 +15,7 @@ Not here: which calls are asked about (`Tool.effect`, `HumanApproval(tools=…)`
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping
@@ -38,8 +39,6 @@ class Decision:
     Attributes:
         kind: "approve" runs the call, "edit" runs it with `arguments`, "reject" answers it with an error that holds
             `text`, "respond" answers it with `text` as if the tool had said so.
-        arguments: for "edit".
-        text: for "reject" and "respond".
 
     Raises:
         ConfigError: another kind.
@@ -67,28 +66,20 @@ class Decision:
         if isinstance(answer, Mapping):
             return cls("edit", dict(answer))
         if not isinstance(answer, str):  # such as an array, which is neither true nor false
-            return cls(
-                "reject", text=f"the answer was a {type(answer).__name__}, not True, False, a text or a Decision"
-            )
+            kind = type(answer).__name__
+            return cls("reject", text=f"the answer was a {kind}, not True, False, a text or a Decision")
         text = answer.strip()
         word, rest = text.partition(":")[0].casefold(), text.partition(":")[2].strip()
         if text.casefold() in ("y", "yes", "approve", "ok"):
             return cls("approve")
         if text.casefold().startswith("edit"):
-            return cls._edit(text[4:].lstrip(": "))
+            with contextlib.suppress(ValueError, RecursionError):
+                if isinstance(arguments := json.loads(text[4:].lstrip(": ")), dict):
+                    return cls("edit", arguments)
+            return cls("reject", text="the new arguments are no JSON object")
         if word == "respond":
             return cls("respond", text=rest)
         return cls("reject", text=rest if word in ("reject", "no", "n") else text)
-
-    @classmethod
-    def _edit(cls, text: str) -> Decision:
-        try:
-            arguments = json.loads(text)
-        except ValueError as error:
-            return cls("reject", text=f"the new arguments are no JSON ({error})")
-        if isinstance(arguments, dict):
-            return cls("edit", arguments)
-        return cls("reject", text="the new arguments are no JSON object")
 
 
 Answer = Decision | Mapping[str, Any] | str | bool | None

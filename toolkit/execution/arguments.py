@@ -106,11 +106,13 @@ def _lines(error: Any, schema: Mapping[str, Any]) -> list[str]:
     at = path_of(error.instance_path)
     if kind.name == "required":
         wanted = "a value" if at else _wanted((schema.get("properties") or {}).get(value))
-        return [f"{_join(at, value)}: expected {wanted}, got none"]
+        return [f"{path_of((*error.instance_path, value))}: expected {wanted}, got none"]
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
         if not at:
             return unknown_names(value, schema.get("properties") or {})
-        return [f"{_join(at, name)}: expected no such name, got {shown(_get(error, name))}" for name in value]
+        given = error.instance if isinstance(error.instance, dict) else {}
+        at_names = ((path_of((*error.instance_path, name)), shown(given.get(name))) for name in value)
+        return [f"{place}: expected no such name, got {got}" for place, got in at_names]
     return [f"{at or 'arguments'}: expected {_expected(kind, error)}, got {shown(error.instance)}"]
 
 
@@ -120,10 +122,6 @@ def _wanted(schema: Any) -> str:
         return "one of " + ", ".join(shown(item) for item in schema["enum"])
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     return " or ".join(kind) if isinstance(kind, list) else kind or "a value"
-
-
-def _get(error: Any, name: str) -> Any:
-    return error.instance.get(name) if isinstance(error.instance, dict) else error.instance
 
 
 def _expected(kind: Any, error: Any) -> str:
@@ -147,10 +145,6 @@ def path_of(parts: Iterable[str | int]) -> str:
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else str(name)
 
 
 def shown(value: Any) -> str:

@@ -8,6 +8,7 @@ Not here: the newer form, with results tied to their calls (`toolkit.execution.i
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from toolkit.execution.conversion import safe_str
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.tools import Tool
-from toolkit.tools.import_paths import dotted_path, resolve_function
+from toolkit.tools.import_paths import dotted_path, resolve_function, settings_in
 from toolkit.tools.wiring import parameters_of
 
 _TYPE = "toolkit.execution.function_caller.OpenAIFunctionCaller"
@@ -62,18 +63,17 @@ class OpenAIFunctionCaller:
             return {"assistant_replies": given}
         return {"function_replies": given + [self._answer(entry) for entries in asked for entry in entries]}
 
-    def _answer(self, entry: ToolCall | ToolError) -> ChatMessage:
-        """Run one call, or say why it cannot be read."""
+    def _answer(self, entry: Any) -> ChatMessage:
+        """Run one call, or say why it cannot be read or run."""
         try:
-            if isinstance(entry, ToolError):
-                raise entry
-            if self._invoker is None or entry.tool_name not in self.available_functions:
-                known = did_you_mean(str(entry.tool_name), self.available_functions)
-                raise ToolNotFoundException(f"No function is called {entry.tool_name!r}. {known}")
-            text = self._invoker.invoke(entry).result
+            call = entry if isinstance(entry, ToolCall) else _call(entry)
+            if self._invoker is None or call.tool_name not in self.available_functions:
+                known = did_you_mean(str(call.tool_name), self.available_functions)
+                raise ToolNotFoundException(f"No function is called {call.tool_name!r}. {known}")
+            text = self._invoker.invoke(call).result
         except ToolError as error:
             return ChatMessage.from_assistant(safe_str(error), meta={"error": type(error).__name__})
-        return ChatMessage.from_function(text, entry.tool_name)
+        return ChatMessage.from_function(text, call.tool_name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the caller as plain JSON data, functions by import path.
@@ -93,9 +93,7 @@ class OpenAIFunctionCaller:
         Raises:
             ConfigError: data of something else, or a path that names no function.
         """
-        if data.get("type") != _TYPE:
-            raise ConfigError(f"type {data.get('type')!r} is no OpenAIFunctionCaller; expected {_TYPE!r}.")
-        paths = data["init_parameters"]["available_functions"]
+        paths = settings_in(data, _TYPE)["available_functions"]
         return cls({name: resolve_function(path) for name, path in paths.items()})
 
     def __repr__(self) -> str:
@@ -120,29 +118,22 @@ def _loose_schema(function: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {p.name: {} for p in named}, "required": required}
 
 
-def _asked(message: ChatMessage) -> Sequence[ToolCall | ToolError] | None:
-    """Return the calls a message asks for, None where it is a plain reply; what cannot be read is an error."""
+def _asked(message: ChatMessage) -> Sequence[Any] | None:
+    """Return what a message asks for, call by call; None where it is a plain reply."""
     if message.tool_calls:
         return message.tool_calls
     if not message.is_from(ChatRole.ASSISTANT) or message.meta.get("finish_reason") != _FINISH:
         return None
-    try:
-        entries = json.loads(message.text or "")
-    except ValueError:
-        entries = None
-    if not isinstance(entries, list):
-        wanted = 'a JSON list of calls, as in [{"function": {"name": …, "arguments": …}}]'
-        return [ToolArgumentsError(f"The calls cannot be read: expected {wanted}, got {shown(message.text)}.")]
-    return [_call(entry) for entry in entries]
+    with contextlib.suppress(ValueError):
+        if isinstance(entries := json.loads(message.text or ""), list):
+            return entries
+    return [message.text]
 
 
-def _call(entry: Any) -> ToolCall | ToolError:
+def _call(entry: Any) -> ToolCall:
+    """Read one of OpenAI's calls."""
     function = entry.get("function") if isinstance(entry, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        return ToolArgumentsError(
-            f"A call cannot be read: expected an object with function.name and function.arguments, got {shown(entry)}."
-        )
-    try:
-        return ToolCall(function["name"], as_object(function.get("arguments"), function["name"]), entry.get("id"))
-    except ToolArgumentsError as error:
-        return error
+        wanted = 'a JSON list of calls, as in [{"function": {"name": …, "arguments": …}}]'
+        raise ToolArgumentsError(f"The calls cannot be read: expected {wanted}, got {shown(entry)}.")
+    return ToolCall(function["name"], as_object(function.get("arguments"), function["name"]), entry.get("id"))

@@ -10,23 +10,29 @@ Not here: reading calls out of a reply (`toolkit.extraction`), deciding what hap
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
 from toolkit.execution.approval import Ask, leave
-from toolkit.execution.chunks import Callback, ResultChunk, tell
-from toolkit.execution.conversion import capped, to_text
-from toolkit.execution.functions import value_of
+from toolkit.execution.conversion import capped, result_text, safe_str, to_text, write_to_state
 from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
-from toolkit.execution.outputs import result_text, write_to_state
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
-from toolkit.execution.tool_dicts import tool_from_dict, tool_to_dict
-from toolkit.execution.turns import Step, Turn, calls_of, failed, output
+from toolkit.execution.turns import (
+    Callback,
+    ResultChunk,
+    Step,
+    calls_of,
+    failed,
+    in_order,
+    output,
+    value_of,
+)
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import as_tools
-from toolkit.tools.import_paths import dotted_path, resolve
+from toolkit.tools.import_paths import dotted_path, resolve, settings_in, tool_from_dict, tool_to_dict
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
 _QUICK = (str, int)  # their text never fails
@@ -58,10 +64,9 @@ class ToolInvoker:
         enable_streaming_callback_passthrough: also hand the callback to tools with a `streaming_callback` parameter.
         max_workers: how many calls of one turn run at once; 1 runs them one by one, stopping at the first failure
             where failures raise.
-        timeout_s: seconds per call for tools without a limit of their own. The default None waits, since a limit costs
-            a thread per call; OpenAPI and MCP tools have finite limits of their own. On time the caller is freed and
-            the late result dropped, except by a coroutine that blocks the loop under `run_async` or `ainvoke`: it runs
-            on the caller's loop, so the limit is only noticed, as an error, when it lets go. Use `run`, or a sync tool.
+        timeout_s: seconds per call for tools without a limit of their own; None waits, since a limit costs a thread
+            per call. On time the caller is freed and the late result dropped. Under `run_async` and `ainvoke` a
+            coroutine that blocks the loop is noticed only when it lets go: use `run`, or a sync tool.
         max_result_chars: longest result text; the rest is cut, with a mark. None keeps all.
         ask: asked before a tool marked `dangerous` runs; what it gets and may answer is told in
             `toolkit.execution.approval`. Without it, dangerous tools run.
@@ -112,7 +117,9 @@ class ToolInvoker:
         try:  # nothing waits here, so an agent's turn need not pay for a coroutine
             ready, arguments = self._checked(call)
             keywords, timeout_s = self._keywords(ready, arguments, state)
-            value = value_of(ready, attempt_here(ready.function, keywords, timeout_s), timeout_s)
+            value, error = attempt_here(ready.function, keywords, timeout_s)
+            if error is not None:
+                value = value_of(ready, (value, error), timeout_s)
             return self._finished(ready, call, value, state)
         except ToolError as error:
             return self._failed(call, error)
@@ -198,25 +205,29 @@ class ToolInvoker:
     async def _all(self, calls: list[ToolCall], state: State | None, mode: Mode) -> dict[str, Any]:
         if len(calls) == 1 and self.streaming_callback is None:
             return output([await self._one(calls[0], state, mode)], state)
-        turn = Turn(self.ready, calls, state, raises=self.raise_on_failure, max_result_chars=self.max_result_chars)
-        order = turn.batches()
+        steps = [Step(index, call) for index, call in enumerate(calls)]
+        order = in_order(steps, self.ready, state)
         one_by_one = self.max_workers == 1
         if one_by_one:
             order = [[step] for batch in order for step in batch]
         else:
-            await self._prepare(turn, turn.steps, mode)
+            await self._prepare(steps, mode)
 
         async def finish(step: Step) -> None:
-            await self._tell(turn.finish(step), mode)
+            self._finish(step, state)
+            await self._tell(step.chunk, mode)
 
         for batch in order:
             if one_by_one:
-                await self._prepare(turn, batch, mode)
+                await self._prepare(batch, mode)
             works = [functools.partial(self._work, step, state, mode) for step in batch]
             await mode.each(works, self.max_workers, finish)
-            turn.raise_first(batch)
-        await self._tell(turn.closing(), mode)
-        return output(turn.results, state)
+            error = next((step.error for step in batch if step.error is not None), None)
+            if error is not None and self.raise_on_failure:
+                raise error
+        if any(step.chunk for step in steps):
+            await self._tell(ResultChunk(finish_reason="tool_call_results"), mode)
+        return output([step.result for step in steps if step.result is not None], state)
 
     def find(self, call: ToolCall) -> ReadyTool:
         """Return the tool of a call.
@@ -255,9 +266,7 @@ class ToolInvoker:
         Raises:
             ConfigError: data of something else, or a path that names no function.
         """
-        if data.get("type") != _TYPE:
-            raise ConfigError(f"type {data.get('type')!r} is no ToolInvoker; expected {_TYPE!r}.")
-        given = dict(data["init_parameters"])
+        given = settings_in(data, _TYPE)
         given["tools"] = [tool_from_dict(tool) for tool in given["tools"]]
         for name in _HOOKS:
             given[name] = resolve(given[name]) if given.get(name) is not None else None
@@ -283,19 +292,13 @@ class ToolInvoker:
     ) -> tuple[dict[str, Any], float | None]:
         """Return what the function is called with, and the seconds it may take."""
         keywords = arguments if ready.simple else ready.keywords(arguments, state)
-        if self.enable_streaming_callback_passthrough:
-            keywords = self._with_callback(ready, keywords)
+        if self.enable_streaming_callback_passthrough and "streaming_callback" in (ready.accepted or ()):
+            keywords = {"streaming_callback": self.streaming_callback, **keywords}
         return keywords, self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
 
     async def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Any:
         keywords, timeout_s = self._keywords(ready, arguments, state)
         return value_of(ready, await mode.attempt(ready.function, keywords, timeout_s), timeout_s, mode)
-
-    def _with_callback(self, ready: ReadyTool, keywords: dict[str, Any]) -> dict[str, Any]:
-        wanted = ready.accepted is not None and "streaming_callback" in ready.accepted
-        if wanted and self.streaming_callback is not None and "streaming_callback" not in keywords:
-            return {**keywords, "streaming_callback": self.streaming_callback}
-        return keywords
 
     def _text(self, ready: ReadyTool, value: Any) -> Any:
         """Return what the model reads of a value, cut to the size limit."""
@@ -309,20 +312,28 @@ class ToolInvoker:
         limit = self.max_result_chars
         return capped(value, limit) if limit is not None and isinstance(value, str) and len(value) > limit else value
 
-    async def _prepare(self, turn: Turn, steps: list[Step], mode: Mode) -> None:
-        """Check the calls in order, then ask for leave where a tool is dangerous."""
+    async def _prepare(self, steps: list[Step], mode: Mode) -> None:
+        """Check the calls in order, then ask for leave where a tool is dangerous; raise in raising mode."""
         for step in steps:
-            turn.check(step)
+            try:
+                step.ready, step.arguments = self._checked(step.call)
+            except ToolError as error:
+                self._refuse(step, error)
         for step in steps:
             if self.ask is not None and step.ready is not None and step.arguments is not None:
                 try:
                     step.arguments, step.text = await leave(self.ask, step.ready, step.call, step.arguments, mode)
                 except ToolError as error:
-                    turn.refuse(step, error)
+                    self._refuse(step, error)
+
+    def _refuse(self, step: Step, error: ToolError) -> None:
+        if self.raise_on_failure:
+            raise error
+        step.error = error
 
     async def _work(self, step: Step, state: State | None, mode: Mode) -> Step:
         """Run one step, unless it was answered or refused; a failure is noted in it."""
-        if step.ready is None or step.arguments is None or step.is_settled:
+        if step.ready is None or step.arguments is None or step.text is not None or step.error is not None:
             return step
         try:
             step.value = await self._call(step.ready, step.arguments, state, mode)
@@ -332,9 +343,30 @@ class ToolInvoker:
             step.error = error
         return step
 
+    def _finish(self, step: Step, state: State | None) -> None:
+        """Write what a call gave to the state, though it may have no text, and keep its result."""
+        if step.returned and step.ready is not None and state is not None:
+            try:
+                write_to_state(step.ready.tool, step.value, state)
+            except ToolError as error:
+                step.error = error
+        if step.error is None:
+            step.result = ToolCallResult(step.text, step.call)
+        elif isinstance(step.error, ToolError):
+            step.result = failed(step.call, step.error, self.max_result_chars)
+        else:
+            raise step.error  # KeyboardInterrupt
+
     async def _tell(self, chunk: ResultChunk | None, mode: Mode) -> None:
-        if chunk is not None and self.streaming_callback is not None:
-            await tell(self.streaming_callback, chunk, mode, strict=self.raise_on_failure)
+        """Hand a chunk to the listener; its failure is raised in raising mode, else only warned of."""
+        if chunk is None or self.streaming_callback is None:
+            return
+        try:
+            await mode.settle(self.streaming_callback(chunk))
+        except Exception as error:
+            if self.raise_on_failure:
+                raise
+            warnings.warn(f"streaming_callback failed with {type(error).__name__}: {safe_str(error)}", stacklevel=4)
 
     def __repr__(self) -> str:
         return f"ToolInvoker({', '.join(self.ready)})"[:100]

@@ -12,21 +12,21 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
+import functools
 import importlib
+import json
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
-from toolkit.execution._extras import load_extra
-from toolkit.execution.functions import RemoteCall
-from toolkit.execution.mcp_results import read_result, reason_of
+from toolkit.execution.openapi.http import check_limit, place
 from toolkit.execution.secrets import Secret, hide, hide_all
 from toolkit.tools import Effect, Tool
 
 _MAX_PAGES = 100
+_WRITES: Effect = "writes"
 _GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
 _STDERR_TAIL = 400  # characters of a dead server's last words
 _REOPEN = "Start it anew with reopen() on its toolset."
@@ -58,11 +58,12 @@ class McpSession:
         headers: Mapping[str, str | Secret] | None = None,
         timeout_s: float = 60.0,
     ) -> None:
-        from toolkit.execution.openapi.http import check_limit
-
         if bool(command) == bool(url):
             raise ConfigError("Give either command=['python', 'server.py'] or url='http://…/mcp', not both or neither.")
-        load_extra("mcp", "mcp")
+        try:
+            importlib.import_module("mcp")
+        except ModuleNotFoundError:
+            raise UserError('"mcp" is not installed. Install it: pip install "local-tool-calling[mcp]"') from None
         with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
             importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
@@ -74,8 +75,6 @@ class McpSession:
     @property
     def label(self) -> str:
         """Return what may stand in an error: no arguments, query or user, since they may hold credentials."""
-        from toolkit.execution.openapi.http import place
-
         return repr(self.command[0] if self.command else place(self.url))
 
     def _open(self) -> None:
@@ -90,8 +89,17 @@ class McpSession:
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed with the session
         self._thread = threading.Thread(target=self._run, name="toolkit-mcp", daemon=True)
         self._thread.start()
-        self._wait_until_ready()
-        _OPEN.add(self)
+        try:
+            self._ready.result(self.timeout_s + _GRACE_S)
+            atexit.register(self.close)
+            return
+        except UserError:
+            raise
+        except BaseException as error:  # also what anyio groups
+            reason = _reason_of(error)
+        said = self._last_words()
+        self.close()
+        raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool of the server and wait for its result.
@@ -103,19 +111,20 @@ class McpSession:
         if self._loop is None or not self._thread.is_alive():
             raise ToolInvocationError(f"MCP server {self.label} is gone.{self._last_words()} {_REOPEN}")
         work = asyncio.run_coroutine_threadsafe(self._call(name, arguments), self._loop)
-        failure: ToolInvocationError
         try:
             answer = work.result(self.timeout_s + _GRACE_S)
             self._late = None
-            return hide_all(read_result(name, answer), self._sealed)
+            return hide_all(_read_result(name, answer), self._sealed)
         except ToolInvocationError as error:
             failure = type(error)(hide(str(error), self._secrets))
-        except (TimeoutError, concurrent.futures.TimeoutError):
-            work.cancel()
-            failure = self._timeout(name)
         except (Exception, concurrent.futures.CancelledError) as error:  # any fault of client or server
+            work.cancel()
             failure = self._failure(name, error)
         raise failure  # outside the handlers, so that nothing unhidden is chained to it
+
+    def run(self, name: str, /, **arguments: Any) -> Any:
+        """Call a tool as a function is called."""
+        return self.call(name, arguments)
 
     def reopen(self) -> None:
         """Close the connection and open a new one, after a server hung or died; what the server held is lost.
@@ -128,7 +137,7 @@ class McpSession:
 
     def close(self) -> None:
         """End the connection, and the server where it was started by us. Twice is once."""
-        _OPEN.discard(self)
+        atexit.unregister(self.close)
         if self._loop is not None and self._stop is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # the loop may end in this very moment
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -177,38 +186,26 @@ class McpSession:
 
     def _opened(self, values: Mapping[str, str | Secret] | None) -> dict[str, str]:
         """Resolve Secrets, and remember their values so that errors hide them."""
-        opened = {}
-        for name, value in (values or {}).items():
-            opened[name] = (value.resolve_value() or "") if isinstance(value, Secret) else str(value)
-            self._secrets.append(opened[name])
-            if isinstance(value, Secret):
-                self._sealed.append(opened[name])
+        sealed = {
+            name: value.resolve_value() or "" for name, value in (values or {}).items() if isinstance(value, Secret)
+        }
+        opened = {name: sealed.get(name, str(value)) for name, value in (values or {}).items()}
+        self._secrets += opened.values()
+        self._sealed += sealed.values()
         return opened
 
-    def _wait_until_ready(self) -> None:
-        try:
-            self._ready.result(self.timeout_s + _GRACE_S)
-            return
-        except UserError:
-            raise
-        except BaseException as error:  # also what anyio groups
-            reason = reason_of(error)
-        said = self._last_words()
-        self.close()
-        raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
-
-    def _timeout(self, name: str) -> ToolTimeoutError:
-        """Say what ran out of time, and whether the server has been silent for longer: it works off calls in a row."""
-        before, self._late = self._late, self._late or name
-        if before is None:
-            return ToolTimeoutError(f"MCP tool {name!r} did not finish within {self.timeout_s:g} s.")
-        return ToolTimeoutError(
-            f"MCP tool {name!r} did not finish within {self.timeout_s:g} s; server {self.label} has answered "
-            f"nothing since its {before!r} ran out of time. Wait, or: {_REOPEN}"
-        )
-
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
-        reason = hide(reason_of(error), self._secrets)
+        """Say why a call failed; of one out of time, whether the server has been silent for longer."""
+        if isinstance(error, TimeoutError):
+            before, self._late = self._late, self._late or name
+            said = f"MCP tool {name!r} did not finish within {self.timeout_s:g} s"
+            if before is None:
+                return ToolTimeoutError(f"{said}.")
+            return ToolTimeoutError(  # it works off calls in a row
+                f"{said}; server {self.label} has answered nothing since its {before!r} ran out of time. "
+                f"Wait, or: {_REOPEN}"
+            )
+        reason = hide(_reason_of(error), self._secrets)
         if "closed" in reason.lower() or "Resource" in type(error).__name__:
             return ToolInvocationError(
                 f"MCP server {self.label} is gone; tool {name!r} gave no result.{self._last_words()}"
@@ -222,15 +219,6 @@ class McpSession:
         except (ValueError, OSError):
             return ""
         return f" Its last words: {hide(said, self._secrets)}" if said else ""
-
-
-_OPEN: weakref.WeakSet[McpSession] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for session in list(_OPEN):
-        session.close()
 
 
 def open_session(
@@ -253,49 +241,79 @@ def open_session(
     """
     session = McpSession(command, **options)
     try:
-        return session, [_tool(session, item, prefix) for item in _only(session.listed, allowed_tools)]
+        known = [item.name for item in session.listed]
+        wanted = known if allowed_tools is None else list(allowed_tools)
+        for name in wanted:
+            if name not in known:
+                raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
+        return session, [_tool(session, item, prefix) for item in session.listed if item.name in wanted]
     except BaseException:
         session.close()
         raise
 
 
-def _only(listed: list[Any], allowed: Iterable[str] | None) -> list[Any]:
-    if allowed is None:
-        return listed
-    wanted, known = list(allowed), [item.name for item in listed]
-    for name in wanted:
-        if name not in known:
-            raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
-    return [item for item in listed if item.name in wanted]
-
-
 def _tool(session: McpSession, item: Any, prefix: str) -> Tool:
-    parameters = {**item.input_schema, "type": "object"}
-    parameters.setdefault("properties", {})
+    """Make a tool of one the server lists; without hints, it may write."""
+    parameters = {"properties": {}, **item.input_schema, "type": "object"}
     parameters.pop("$schema", None)
-    return Tool(
-        prefix + item.name,
-        item.description or item.title or item.name,
-        parameters,
-        RemoteCall(session, item.name),
-        effect=_effect(item.annotations),
-    )
-
-
-def _effect(hints: Any) -> Effect:
-    """Read the server's hints; without any, a tool may write."""
-    if hints is not None and hints.read_only_hint:
-        return "reads"
-    return "dangerous" if hints is not None and hints.destructive_hint else "writes"
+    hints, effect = item.annotations, _WRITES
+    if hints is not None:
+        effect = "reads" if hints.read_only_hint else "dangerous" if hints.destructive_hint else "writes"
+    said = item.description or item.title or item.name
+    return Tool(prefix + item.name, said, parameters, functools.partial(session.run, item.name), effect=effect)
 
 
 async def _list_tools(client: Any) -> list[Any]:
-    found: list[Any] = []
-    cursor = None
+    found, cursor = [], None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        found.extend(page.tools)
-        cursor = page.next_cursor
-        if not cursor:
+        found += page.tools
+        if not (cursor := page.next_cursor):
             return found
     raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
+
+
+def _read_result(name: str, result: Any) -> Any:
+    """Return what a tool said: its text, or its structured content where the text is the same in JSON.
+
+    Raises:
+        ToolInvocationError: the tool reported an error.
+    """
+    text = "\n".join(filter(None, (_block(block) for block in result.content)))
+    if result.is_error:
+        raise ToolInvocationError(f"MCP tool {name!r} reported an error: {text or 'it gave no reason.'}")
+    structured = result.structured_content
+    if structured is None or (text and _says(text) != structured):
+        return text
+    wrapped = not text and isinstance(structured, dict) and set(structured) == {"result"}
+    return structured["result"] if wrapped else structured
+
+
+def _says(text: str) -> Any:
+    """Return the JSON that a text holds, or the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _block(block: Any) -> str:
+    """Return one block of a result as text; what is no text is named with its type and size."""
+    if block.type == "text":
+        return str(block.text)
+    inner = getattr(block, "resource", None)
+    if inner is not None and hasattr(inner, "text"):
+        return str(inner.text)
+    kind = getattr(block, "mime_type", None) or getattr(inner, "mime_type", None) or "unknown type"
+    where = getattr(block, "uri", None) or getattr(inner, "uri", "")
+    size = len(getattr(block, "data", "") or getattr(inner, "blob", "") or "")
+    return f"[{block.type} {kind} {where or f'{size} base64 characters'}]"
+
+
+def _reason_of(error: BaseException) -> str:
+    """Return the innermost reason in words; anyio wraps errors in groups."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return f"{type(error).__name__}: {error}".rstrip(": .")

@@ -5,6 +5,7 @@ Not here: the calls themselves (`toolkit.execution.invoker`).
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -26,31 +27,18 @@ _PLAIN = (str, int, float, bool, dict, list, object, type(None), Any)
 
 @dataclass(frozen=True, slots=True)
 class ReadyTool:
-    """Hold one tool and what its calls need.
-
-    Attributes:
-        tool: the tool.
-        function: what runs.
-        validator: checks what the model gave.
-        is_valid: the validator's fast yes or no.
-        accepted: names the function takes; None where it takes any.
-        integers: parameters typed int, for which JSON may say 3.0.
-        state_parameter: the parameter that is given the live State, if any.
-        simple: checked arguments can be passed on as they are.
-        converters: parameter -> pydantic adapter that makes the Python object its type asks for.
-        defaults: parameter -> pydantic `Field(…)` default.
-    """
+    """Hold one tool and what its calls need."""
 
     tool: Tool
     function: Callable[..., Any]
     validator: Any
-    is_valid: Callable[[Any], bool]
-    accepted: frozenset[str] | None
-    integers: tuple[str, ...]
-    state_parameter: str | None
-    simple: bool
-    converters: dict[str, Any]
-    defaults: dict[str, Any]
+    is_valid: Callable[[Any], bool]  # the validator's fast yes or no
+    accepted: frozenset[str] | None  # names the function takes; None where it takes any
+    integers: tuple[str, ...]  # parameters typed int, for which JSON may say 3.0
+    state_parameter: str | None  # the one that is given the live State, if any
+    simple: bool  # checked arguments can be passed on as they are
+    converters: dict[str, Any]  # parameter -> pydantic adapter that makes the Python object its type asks for
+    defaults: dict[str, Any]  # parameter -> pydantic `Field(…)` default
 
     def checked(self, arguments: Any) -> dict[str, Any]:
         """Return the model's arguments as a dict that fits the schema, for the tool to keep and change.
@@ -171,35 +159,29 @@ def _accepted(parameters: dict[str, inspect.Parameter] | None, state_parameter: 
 
 def _hints(function: Any) -> dict[str, Any]:
     """Return the resolved types of the parameters; none where they cannot be resolved."""
-    try:
+    with contextlib.suppress(Exception):
         hints = resolved_hints(function, getattr(function, "__name__", "function"))
-    except Exception:
-        return {}
-    return {name: hint for name, hint in hints.items() if name != "return"}
+        return {name: hint for name, hint in hints.items() if name != "return"}
+    return {}
 
 
 def _converters(hints: dict[str, Any]) -> dict[str, Any]:
     """Return what makes Python objects of arguments, for the parameters whose types are none of JSON's own."""
-    wanted = {name: hint for name, hint in hints.items() if _is_object(hint) and not is_injected(hint)}
-    if not wanted:
-        return {}
-    import pydantic
-
     found = {}
-    for name, hint in wanted.items():
-        try:
-            found[name] = pydantic.TypeAdapter(hint)
-        except pydantic.errors.PydanticUserError:  # a class of the user's own; an explicit schema stands in for it
-            continue
+    for name, hint in hints.items():
+        if _is_object(hint) and not is_injected(hint):
+            import pydantic
+
+            # a class of the user's own has none; an explicit schema stands in for it
+            with contextlib.suppress(pydantic.errors.PydanticUserError):
+                found[name] = pydantic.TypeAdapter(hint)
     return found
 
 
 def _is_object(hint: Any) -> bool:
     """Tell whether a type needs Python objects that JSON lacks: models, enums, dates, sets, tuples."""
-    if hint in _PLAIN or isinstance(hint, (str, int, typing.TypeVar)) or hint is typing.Literal:
-        return False
     origin = typing.get_origin(hint)
-    if origin is typing.Literal:
+    if hint in _PLAIN or isinstance(hint, (str, int, typing.TypeVar)) or typing.Literal in (hint, origin):
         return False
     if origin is typing.Annotated:
         return _is_object(typing.get_args(hint)[0])
@@ -219,10 +201,8 @@ def _object(adapter: Any, name: str, value: Any, tool: str) -> Any:
         lines = [f"{path_of((name, *e['loc']))}: expected {_lower(e)}, got {shown(e['input'])}" for e in error.errors()]
         raise refusal(tool, lines) from None
     except Exception as error:  # a validator of the user's own may raise anything
-        kind, words = type(error).__name__, safe_str(error)
-        raise refusal(
-            tool, [f"{name}: expected a value its type accepts ({kind}: {words}), got {shown(value)}"]
-        ) from error
+        said = f"{type(error).__name__}: {safe_str(error)}"
+        raise refusal(tool, [f"{name}: expected a value its type accepts ({said}), got {shown(value)}"]) from error
 
 
 def _defaults(parameters: dict[str, inspect.Parameter] | None) -> dict[str, Any]:

@@ -26,10 +26,10 @@ class _Sealed:
 
     __slots__ = ("_open",)
 
-    def __init__(self, value: str) -> None:
-        self._open: Callable[[], str] = lambda: value
+    def __init__(self, value: Any) -> None:
+        self._open: Callable[[], Any] = lambda: value
 
-    def open(self) -> str:
+    def open(self) -> Any:
         return self._open()
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Secret:
             UserError: strict, and no variable is set.
         """
         if self._token is not None:
-            return self._token.open()
+            return str(self._token.open())
         found = next((os.environ[name] for name in self.env_vars if os.environ.get(name)), None)
         if found is None and self.strict:
             names = " or ".join(self.env_vars)
@@ -152,3 +152,20 @@ def _spellings(value: str) -> list[str]:
     coded = base64.b64encode(value.encode()).decode()
     forms = [value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1], repr(value)[1:-1]]
     return [*forms, coded, coded.rstrip("=")]
+
+
+class Mask:
+    """Hide credentials in texts and JSON data; its repr shows nothing, and it is false where there is none to hide."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values = _Sealed(tuple(values))
+
+    def __call__(self, value: Any) -> Any:
+        """Return the text or data without the credentials."""
+        return hide_all(value, self._values.open())
+
+    def __bool__(self) -> bool:
+        return bool(self._values.open())
+
+    def __repr__(self) -> str:
+        return f"Mask({len(self._values.open())} credentials)"

@@ -1,7 +1,7 @@
 """Keep what tools share between calls: State, a typed key-value store with a merge rule per key.
 
 Not here: which tool reads or writes which key (`Tool.inputs_from_state`, `Tool.outputs_to_state`) and in which
-order the calls of one turn run (`toolkit.execution.batches`).
+order the calls of one turn run (`toolkit.execution.turns`).
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 Job = Callable[[], Any]
+_End = tuple[Any, BaseException | None, float]  # how a coroutine ended, and when by the monotonic clock
 
 
 class OutOfTime(Exception):  # noqa: N818 - told apart from a TimeoutError that the function itself raises
@@ -101,10 +101,6 @@ class _Loop:
             except (SystemExit, KeyboardInterrupt):  # the task holds it, and whoever awaits the task gets it
                 continue
 
-    def lives(self) -> bool:
-        """Tell whether the loop can take a coroutine."""
-        return self.thread.is_alive() and not self.loop.is_closed()
-
     def answers(self) -> bool:
         """Tell whether the loop still turns; a coroutine that blocks it stops it for all."""
         pong = threading.Event()
@@ -140,7 +136,10 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
     """
     if threading.current_thread().name == "toolkit-loop":  # a sync tool that a coroutine tool calls
         return within(lambda: _opened(asyncio.run(_ended(coroutine))), timeout_s or threading.TIMEOUT_MAX)
-    home = _home()
+    with _lock:
+        if not (_shared and _shared[0].thread.is_alive() and not _shared[0].loop.is_closed()):
+            _shared[:] = [_Loop()]
+        home = _shared[0]
     future = asyncio.run_coroutine_threadsafe(_ended(coroutine), home.loop)
     if concurrent.futures.wait([future], timeout_s).done:
         return _opened(future.result())
@@ -152,36 +151,20 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any], timeout_s: float | None =
     raise OutOfTime(timeout_s)
 
 
-def _home() -> _Loop:
-    """Return the shared loop; a new one where there is none, or it is dead."""
-    with _lock:
-        if not (_shared and _shared[0].lives()):
-            _shared[:] = [_Loop()]
-        return _shared[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """Hold how a coroutine ended, and when by the monotonic clock."""
-
-    value: Any
-    error: BaseException | None
-    at: float
-
-
 async def _ended(coroutine: Coroutine[Any, Any, Any]) -> _End:
     """Await a coroutine; SystemExit and KeyboardInterrupt become values, since in a task they end the whole loop."""
     try:
         value = await coroutine
     except (SystemExit, KeyboardInterrupt) as error:
-        return _End(None, error, time.monotonic())
-    return _End(value, None, time.monotonic())
+        return None, error, time.monotonic()
+    return value, None, time.monotonic()
 
 
 def _opened(end: _End) -> Any:
-    if end.error is not None:
-        raise end.error
-    return end.value
+    value, error, _ = end
+    if error is not None:
+        raise error
+    return value
 
 
 async def within_async(task: Coroutine[Any, Any, Any], timeout_s: float | None) -> Any:
@@ -197,7 +180,7 @@ async def within_async(task: Coroutine[Any, Any, Any], timeout_s: float | None) 
         return await task
     start = time.monotonic()
     end = await until(asyncio.ensure_future(_ended(task)), timeout_s)
-    if end.at - start > timeout_s + _LATE_S:
+    if end[2] - start > timeout_s + _LATE_S:
         raise OutOfTime(timeout_s)
     return _opened(end)
 

@@ -7,19 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from toolkit.tools import Tool, as_tools
 
-
-class Connection(Protocol):
-    """What holds the tools of a toolset open, such as the session of an MCP server."""
-
-    def close(self) -> None:
-        """End it; twice is once."""
-
-    def reopen(self) -> None:
-        """End it and start it anew."""
+if TYPE_CHECKING:
+    from toolkit.execution.mcp import McpSession
 
 
 @dataclass(frozen=True)
@@ -28,26 +21,22 @@ class Toolset:
 
     Attributes:
         tools: the tools.
-        connection: what holds them open; None where nothing does. A sum of toolsets has none: close its parts.
+        connection: the session of an MCP server that holds them open. A sum of toolsets has none: close its parts.
 
     Raises:
         ConfigError: two tools share a name, or something in it is no tool.
     """
 
     tools: tuple[Tool, ...]
-    connection: Connection | None = field(compare=False, repr=False)
+    connection: McpSession | None = field(compare=False, repr=False)
 
-    def __init__(self, tools: Iterable[Any] = (), connection: Connection | None = None) -> None:
+    def __init__(self, tools: Iterable[Any] = (), connection: McpSession | None = None) -> None:
         object.__setattr__(self, "tools", tuple(as_tools(tools)))
         object.__setattr__(self, "connection", connection)
 
     @classmethod
     def from_openapi(
-        cls,
-        spec: Any,
-        credentials: Any = None,
-        allowed_operations: Iterable[str] | None = None,
-        **options: Any,
+        cls, spec: Any, credentials: Any = None, allowed_operations: Iterable[str] | None = None, **options: Any
     ) -> Toolset:
         """Make one tool of each operation of a REST API; DELETE is marked dangerous.
 
@@ -114,10 +103,7 @@ class Toolset:
     def __getitem__(self, key: str | int) -> Tool:
         if isinstance(key, int):
             return self.tools[key]
-        found = next((tool for tool in self.tools if tool.name == key), None)
-        if found is None:
-            raise KeyError(key)
-        return found
+        return {tool.name: tool for tool in self.tools}[key]
 
     def __add__(self, other: Any) -> Toolset:
         return Toolset([*self, other] if isinstance(other, Tool) else [*self, *as_tools(other)])

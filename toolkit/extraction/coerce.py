@@ -30,7 +30,7 @@ _FIT: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
     "object": (dict,), "array": (list,), "null": (type(None),),
 }  # fmt: skip
-_SURE: dict[type, tuple[str, ...]] = {  # types that need no second look
+SURE: dict[type, tuple[str, ...]] = {  # types that need no second look
     str: ("string",), int: ("integer", "number"), float: ("number",), bool: ("boolean",),
 }  # fmt: skip
 _DEEPEST = 24
@@ -144,7 +144,7 @@ def surely_fits(value: Any, schema: Any) -> bool:
     if type(schema) is not dict or "$ref" in schema:
         return False
     kind = schema.get("type")
-    return type(kind) is str and kind in _SURE.get(type(value), ())
+    return type(kind) is str and kind in SURE.get(type(value), ())
 
 
 def _unique(parts: list[tuple[str, ...]]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ _HEDGE_AFTER = re.compile(
 )
 
 
-SCHEMA_KEYS = frozenset({"properties", "type", "parameters", "required", "description"})
+_SCHEMA_KEYS = frozenset({"properties", "type", "parameters", "required", "description"})
 
 
 def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
@@ -63,10 +63,10 @@ def is_schema(arguments: dict[str, Any], tool: ToolSpec | None) -> bool:
     >>> is_schema({"type": "object", "properties": {"city": {"type": "string"}}}, None)
     True
     """
-    if not arguments or (SCHEMA_KEYS.isdisjoint(arguments) and not isinstance(next(iter(arguments.values())), dict)):
+    if not arguments or (_SCHEMA_KEYS.isdisjoint(arguments) and not isinstance(next(iter(arguments.values())), dict)):
         return False
     declared = tool.properties if tool is not None else {}
-    given = {key: arguments[key] for key in SCHEMA_KEYS if key in arguments and key not in declared}
+    given = {key: arguments[key] for key in _SCHEMA_KEYS if key in arguments and key not in declared}
     if "description" in given and isinstance(given.get("parameters"), dict):
         return True
     properties, required = given.get("properties"), given.get("required")

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from toolkit.extraction.budget import Budget
-from toolkit.extraction.coerce import surely_fits
+from toolkit.extraction.coerce import SURE
 from toolkit.extraction.drafts import Draft
 from toolkit.extraction.lenient_json import plain
-from toolkit.extraction.negatives import SCHEMA_KEYS, is_template
+from toolkit.extraction.negatives import is_template
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
@@ -65,7 +65,7 @@ def extract(
     """
     index = tool_index(tools)
     if not text and native_calls:  # nothing to walk through
-        return _read_by_server(native_calls, index, finish_reason)
+        return read_by_server(native_calls, index, finish_reason)
     names = syntax_names(protocol)
     source = new_source(text or "", index, finish_reason, protocol)
     walk = Walk(source, names).run()
@@ -164,16 +164,15 @@ def _flag_repeats(calls: list[ExtractedCall]) -> list[ExtractedCall]:
     return result
 
 
-def _read_by_server(native_calls: Iterable[Any], index: ToolIndex, finish_reason: str | None) -> Extraction:
+def read_by_server(
+    native_calls: Iterable[Any], index: ToolIndex | None, finish_reason: str | None = None
+) -> Extraction:
     """Return what a reply without text holds: the calls that the server read."""
+    index = index if type(index) is ToolIndex else tool_index(index)
     calls: list[ExtractedCall] = []
-    source = None
     for call in native_calls:
-        if isinstance(call, ToolCall) and _stands(call, index):
-            calls.append(ExtractedCall.of_server(call))
-            continue
-        source = source or new_source("", index, finish_reason)
-        calls.append(_native(call, source))
+        stands = type(call) is ToolCall and _stands(call, index)
+        calls.append(ExtractedCall.of_server(call) if stands else _native(call, new_source("", index, finish_reason)))
     return Extraction.of_calls(tuple(_flag_repeats(calls) if len(calls) > 1 else calls))
 
 
@@ -195,19 +194,23 @@ def _native(call: Any, source: Source) -> ExtractedCall:
 
 
 def _stands(call: ToolCall, index: ToolIndex) -> bool:
-    """Tell at a glance whether a call of a declared tool needs no settling, as nearly always."""
-    tool, given = index.tools.get(call.tool_name), call.arguments
-    if tool is None or type(given) is not dict or not SCHEMA_KEYS.isdisjoint(given):
+    """Tell at a glance whether a call needs no settling, as nearly always: plain values of the declared types."""
+    tool, given, words = index.tools.get(call.tool_name), call.arguments, 0
+    if tool is None or type(given) is not dict:
         return False
-    schemas, only_words = tool.properties, bool(given)
-    for name, value in given.items():
-        if type(value) is not str:
-            only_words = False
-        elif not value.isascii():
-            return False
-        if not surely_fits(value, schemas.get(name)):
-            return False
-    return not (only_words and is_template(given, tool))
+    try:
+        schemas = tool.parameters["properties"] if given else {}
+        for name, value in given.items():
+            schema, kind = schemas[name], type(value)
+            if schema["type"] not in SURE[kind] or "$ref" in schema:
+                return False
+            if kind is str:
+                words += 1
+                if not value.isascii():
+                    return False
+    except (KeyError, TypeError):  # no such parameter, no simple type, or no schema
+        return False
+    return not words or words < len(given) or not is_template(given, tool)
 
 
 def _status(calls: list[ExtractedCall], rejected: list[Rejected]) -> Status:

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolkit.agents.airgap.chat import AirgapChat, kept
-from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
+from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply
 from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import ChatModel, Chunk, Reply
@@ -149,17 +149,19 @@ class _Server(ChatModel):
 
     def stream(self, messages: Any, **ignored: Any) -> Iterator[Chunk]:
         """Yield the server's reply piece by piece."""
-        whole = _Whole()
+        whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         for piece in ChatOpenAI._stream(self.chat_openai, _wire(messages), **self.request):
-            yield whole.add(piece)
-        yield Chunk(reply=whole.reply())
+            whole += piece
+            yield Chunk(_text(piece))
+        yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     async def astream(self, messages: Any, **ignored: Any) -> AsyncIterator[Chunk]:
         """Yield the server's reply piece by piece without blocking the event loop."""
-        whole = _Whole()
+        whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         async for piece in ChatOpenAI._astream(self.chat_openai, _wire(messages), **self.request):
-            yield whole.add(piece)
-        yield Chunk(reply=whole.reply())
+            whole += piece
+            yield Chunk(_text(piece))
+        yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
         """Refuse: a chat server continues no raw prompt."""
@@ -170,29 +172,10 @@ class _Server(ChatModel):
         return {"backend": "langchain", "name": self.name}
 
 
-class _Whole:
-    """Gather one streamed reply."""
-
-    def __init__(self) -> None:
-        self.piece = ChatGenerationChunk(message=AIMessageChunk(content=""))
-
-    def add(self, piece: ChatGenerationChunk) -> Chunk:
-        """Take a piece of the server's and return its words."""
-        self.piece += piece
-        return Chunk(_text(piece))
-
-    def reply(self) -> Reply:
-        """Return the whole reply."""
-        return _reply(self.piece, self.piece.generation_info or {})
-
-
 def _chunk(piece: AirgapChunk) -> ChatGenerationChunk | None:
     """Return what LangChain's callers get of a piece: words as they come, at the end the record of the run."""
-    if piece.reply is not None:
-        reply = piece.reply
-        message = AIMessageChunk(content="", response_metadata=_metadata(reply), usage_metadata=_usage(reply))
-        return ChatGenerationChunk(message=message)
-    return ChatGenerationChunk(message=AIMessageChunk(content=piece.text)) if piece.text else None
+    record = {} if piece.reply is None else _record(piece.reply)
+    return ChatGenerationChunk(message=AIMessageChunk(content=piece.text, **record)) if piece.text or record else None
 
 
 def _wire(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
@@ -216,18 +199,19 @@ def _reply(said: ChatGeneration, told: Mapping[str, Any]) -> Reply:
 
 
 def _result(reply: AirgapReply) -> ChatResult:
-    message = AIMessage(content=reply.text, response_metadata=_metadata(reply), usage_metadata=_usage(reply))
-    return ChatResult(generations=[ChatGeneration(message=message)])
+    return ChatResult(generations=[ChatGeneration(message=AIMessage(content=reply.text, **_record(reply)))])
 
 
-def _metadata(reply: AirgapReply) -> dict[str, Any]:
+def _record(reply: AirgapReply) -> dict[str, Any]:
+    """Return what a message tells of the run beside its text."""
     record = {
         "calls": [call.to_dict() for call in reply.calls],
         "results": [result.to_dict() for result in reply.results],
         "stop_reason": reply.stop_reason,
+        "raw_texts": list(reply.raw_texts),
     }
     names = {"model_name": reply.replies[-1].model} if reply.replies and reply.replies[-1].model else {}
-    return {**names, "airgap": {**record, "raw_texts": list(reply.raw_texts)}}
+    return {"response_metadata": {**names, "airgap": record}, "usage_metadata": _usage(reply)}
 
 
 def _usage(reply: AirgapReply) -> Any:

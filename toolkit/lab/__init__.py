@@ -1,7 +1,6 @@
 """Explore in a notebook with widgets: Playground, ChatBox, ask_in_notebook.
 
-`playground` (the widget) · `session` (what it edits, without widgets) · `views` (HTML of prompt, result, tokens) ·
-`chat` (talk with an agent) · `approval` (allow a call, change it, or answer it).
+`playground` (try a recipe) · `chat` (talk with an agent) · `approval` (allow a call, change it, or answer it).
 Needs the extra `notebook`; nothing else in the toolkit imports it.
 """
 

@@ -29,16 +29,12 @@ def conversation_html(turns: Iterable[Any]) -> str:
     """
     parts = []
     for turn in turns:
+        done = ", ".join(action.name for action in getattr(turn, "actions", ())) or "no action"
+        reason = getattr(turn, "reason", None)
+        who = f"agent, {done}" + (f" ({reason})" if reason else "")  # how the answer came about
         parts.append(_BUBBLE.format(side="left", who="you", text=escape(turn.message)))
-        parts.append(_BUBBLE.format(side="right", who=escape(_how(turn)), text=escape(turn.text)))
+        parts.append(_BUBBLE.format(side="right", who=escape(who), text=escape(turn.text)))
     return f"<div>{''.join(parts) or '<i>Nothing was said yet.</i>'}</div>"
-
-
-def _how(turn: Any) -> str:
-    """Say in a few words how an answer came about."""
-    done = ", ".join(action.name for action in getattr(turn, "actions", ()))
-    reason = getattr(turn, "reason", None)
-    return f"agent, {done or 'no action'}" + (f" ({reason})" if reason else "")
 
 
 class ChatBox:

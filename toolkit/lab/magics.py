@@ -36,15 +36,9 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> ToolsCell | None:
-    """Run a cell and store its functions as a Toolset.
+    """Run a cell, store its functions as a Toolset under the name in `line`, and return what to show.
 
-    Args:
-        shell: the notebook's IPython shell.
-        line: what stands behind `%%tools`: the name to store them under, or nothing.
-        cell: the cell's text.
-
-    Returns:
-        What to show; None if the cell failed, which the shell has shown then.
+    None if the cell failed, which the shell has shown then.
 
     Raises:
         ConfigError: the name is none, the cell defines no function, or one of them cannot be a tool.

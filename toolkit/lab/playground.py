@@ -1,25 +1,54 @@
 """Tweak a prompt and watch what a model makes of it: Playground, for a notebook cell.
 
-The widgets only set and read a `Session`, which drives the same code as the batch run.
-Not here: what a run does (`toolkit.lab.session`), how it is shown (`toolkit.lab.views`).
+The widgets only set and read a recipe and the texts of its protocol, and drive the same code as a batch run:
+`request`, `ask`, `score`. What they show is static HTML; everything from models and tools is escaped, and colours come
+from JupyterLab's theme where there is one.
+Not here: the highlighted reply (`toolkit.extraction.html`).
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shlex
 from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
+from toolkit.asking import Asked, ask, request
 from toolkit.errors import ToolkitError
-from toolkit.evaluation.cases import load_cases
-from toolkit.lab import views
-from toolkit.lab.session import Session, Trial
-from toolkit.prompting.protocols import ARMS, list_protocols
+from toolkit.evaluation.cases import Case, load_cases
+from toolkit.evaluation.saving import file_name, save_recipe, writable_folder
+from toolkit.evaluation.scoring import Verdict, score
+from toolkit.execution import ToolInvoker
+from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.models import list_models, load_model
+from toolkit.models.base import ChatModel
+from toolkit.prompting.protocols import ARMS, Protocol, list_protocols, load_protocol
 from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
+from toolkit.traces.json_text import as_json
+from toolkit.worlds.marketplace import Marketplace
+
+_BORDER = "1px solid var(--jp-border-color2, rgba(128,128,128,.4))"
+_PRE = (
+    "margin:0;white-space:pre-wrap;overflow-wrap:anywhere;max-height:22em;overflow-y:auto;"
+    "font:12px/1.5 var(--jp-code-font-family, monospace);background:transparent;color:inherit"
+)
+_ROLES = {"system": "#7b5ea7", "user": "#2f6f9f", "assistant": "#2e7d4f", "tool": "#8a6d1c"}
+_GOOD, _BAD, _NEUTRAL = "#2e7d4f", "#b3403a", "#777777"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """Hold one trial of a case: what was asked, the verdict, and what the called tools returned."""
+
+    asked: Asked
+    verdict: Verdict
+    results: tuple[ToolCallResult, ...]
 
 
 class Playground(widgets.VBox):  # type: ignore[misc]
@@ -33,7 +62,8 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         models: loaded models by name, in place of `load_model`.
 
     Attributes:
-        session: the state behind the widgets.
+        recipe: the recipe as it stands; its protocol holds the edited templates.
+        edits: file name -> edited content of the protocol's templates.
         last: the last `Trial`, or None.
     """
 
@@ -45,14 +75,15 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         folder: str | Path = "runs/playground",
         models: dict[str, Any] | None = None,
     ) -> None:
-        start = recipe or Recipe("embedded/smollm2-135m", options={"num_ctx": 4096, "num_predict": 128})
-        offered = as_tools(_marketplace() if tools is None else tools)
-        functions = {tool.name: tool for tool in offered}
-        self.session = Session(start, load_cases(cases), functions, models=dict(models or {}))
+        self.recipe = recipe or Recipe("embedded/smollm2-135m", options={"num_ctx": 4096, "num_predict": 128})
+        self.cases = load_cases(cases)
+        self.functions = {tool.name: tool for tool in as_tools(Marketplace().actions() if tools is None else tools)}
         self.folder = Path(folder)
+        self.models: dict[str, ChatModel] = dict(models or {})
+        self.edits: dict[str, str] = {}
         self.last: Trial | None = None
         self._shown = ("", "")  # recipe hash and case that the shown reply belongs to
-        self._busy = False
+        self._busy = False  # setting a widget from here must not count as an edit
         self._make_widgets()
         super().__init__(self._laid_out(), layout={"width": "100%"})
         self._load_template()
@@ -60,15 +91,16 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self.refresh()
 
     def _make_widgets(self) -> None:
-        recipe, settings = self.session.recipe, self.session.recipe.settings
+        recipe, settings = self.recipe, self.recipe.settings
+        models = dict.fromkeys([recipe.model, *(line.name for line in list_models() if not line.name.endswith("…"))])
         wide = {"style": {"description_width": "92px"}, "layout": {"width": "auto"}}
         self.model = widgets.Combobox(
-            value=recipe.model, options=_model_names(recipe.model), description="Model", continuous_update=False, **wide
+            value=recipe.model, options=list(models), description="Model", continuous_update=False, **wide
         )
         self.arm = widgets.ToggleButtons(options=list(ARMS), value=recipe.arm, style={"button_width": "108px"})
         protocols = list(dict.fromkeys([*list_protocols(), recipe.protocol]))
         self.protocol = widgets.Dropdown(options=protocols, value=recipe.protocol, description="Protocol", **wide)
-        labels = [(f"{case.id}: {case.question[:60]}", case.id) for case in self.session.cases]
+        labels = [(f"{case.id}: {case.question[:60]}", case.id) for case in self.cases]
         self.case = widgets.Dropdown(options=labels, description="Case", **wide)
         self.num_predict = widgets.BoundedIntText(settings.num_predict, 1, 4096, description="Max. tokens", **wide)
         self.temperature = widgets.FloatSlider(
@@ -81,7 +113,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self.save_button = widgets.Button(description="Save", icon="save")
         self.status = widgets.HTML()
         self.prompt_view = widgets.HTML()
-        self.reply_view = widgets.HTML(views.note_html("Press Run to ask the model."))
+        self.reply_view = widgets.HTML(_note("Press Run to ask the model."))
         self.result_view = widgets.HTML()
 
     def _laid_out(self) -> list[Any]:
@@ -103,15 +135,12 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _connect(self) -> None:
         for widget in (self.model, self.arm, self.num_predict, self.temperature, self.case):
-            widget.observe(self._changed, "value")
+            widget.observe(lambda _: self.refresh(), "value")
         self.protocol.observe(self._changed_protocol, "value")
         self.template.observe(self._changed_template, "value")
         self.editor.observe(self._edited, "value")
         self.run_button.on_click(lambda _: self.run())
         self.save_button.on_click(lambda _: self.save())
-
-    def _changed(self, _: Any) -> None:
-        self.refresh()
 
     def _changed_protocol(self, _: Any) -> None:
         self._guarded(self._apply)
@@ -123,29 +152,50 @@ class Playground(widgets.VBox):  # type: ignore[misc]
             self._show_template()
 
     def _edited(self, change: Any) -> None:
-        if not self._busy:
-            self.session.edit(self.template.value, change["new"])
-            self.refresh()
+        if self._busy:
+            return
+        name, content = self.template.value, change["new"]
+        self.edits.pop(name, None)
+        if load_protocol(self.recipe.protocol).files[name] != content:
+            self.edits[name] = content
+        self.refresh()
 
     def _load_template(self) -> None:
-        self._busy = True  # setting a widget from here must not count as an edit
-        self.template.options = self.session.templates()
+        self._busy = True
+        self.template.options = [name for name in self._protocol().files if name.endswith(".jinja")]
         self.template.value = "system.jinja"
-        self._busy = False
         self._show_template()
 
     def _show_template(self) -> None:
         self._busy = True
-        self.editor.value = self.session.protocol.files[self.template.value]
+        self.editor.value = self._protocol().files[self.template.value]
         self._busy = False
 
+    def _protocol(self) -> Protocol:
+        """Return the protocol with the edits in it."""
+        protocol = load_protocol(self.recipe.protocol)
+        if not self.edits:
+            return protocol
+        folder = Path(f"{protocol.name} (edited)")  # so that errors do not blame the file on disk
+        return dataclasses.replace(protocol, files={**protocol.files, **self.edits}, folder=folder)
+
     def _apply(self) -> None:
+        """Bring the recipe up to what the widgets say; another protocol drops the edits made to the last one."""
         options = {
-            **self.session.recipe.options, "num_predict": self.num_predict.value, "temperature": self.temperature.value,
+            **self.recipe.options, "num_predict": self.num_predict.value, "temperature": self.temperature.value,
         }  # fmt: skip
-        self.session.change(
-            model=self.model.value.strip(), arm=self.arm.value, protocol=self.protocol.value, options=options
-        )
+        chosen = {"model": self.model.value.strip(), "arm": self.arm.value, "protocol": self.protocol.value}
+        recipe = self.recipe.replace(name="", options=options, **chosen)
+        if recipe.protocol != self.recipe.protocol:
+            load_protocol(recipe.protocol)
+            self.edits.clear()
+        self.recipe = recipe
+        self.recipe = recipe.using(self._protocol())
+
+    @property
+    def _case(self) -> Case:
+        case: Case = self.cases[self.case.value]
+        return case
 
     def refresh(self) -> None:
         """Show the prompt that the settings now lead to, or what is wrong with them."""
@@ -153,23 +203,20 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _refresh(self) -> None:
         self._apply()
-        if self.last is not None and self._shown != (self._hash(), self.case.value):
+        if self.last is not None and self._shown != (self.recipe.hash, self.case.value):
             self._clear("The recipe or the case has changed. Press Run to ask the model.")
-        self.prompt_view.value = views.prompt_html(self.session.prompt(self.session.cases[self.case.value]))
-        edited = ", ".join(self.session.edits)
-        self.status.value = views.note_html(f"recipe {self._hash()}" + (f" · edited: {edited}" if edited else ""))
-
-    def _hash(self) -> str:
-        return self.session.recipe.using(self.session.protocol).hash
+        self.prompt_view.value = _prompt(request(self.recipe, self._case.messages, self._case.tools).messages)
+        edited = f" · edited: {', '.join(self.edits)}" if self.edits else ""
+        self.status.value = _note(f"recipe {self.recipe.hash}{edited}")
 
     def _clear(self, note: str) -> None:
         self.last = None
-        self.reply_view.value, self.result_view.value = views.note_html(note), ""
+        self.reply_view.value, self.result_view.value = _note(note), ""
 
     def run(self) -> None:
         """Ask the model and show its reply, the verdict and the results."""
         self._clear("Asking the model…")
-        self.status.value = views.note_html("Asking the model…")
+        self.status.value = _note("Asking the model…")
         self.run_button.disabled = True
         try:
             self._guarded(self._run)
@@ -178,39 +225,103 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
     def _run(self) -> None:
         self._apply()
-        self._shown = (self._hash(), self.case.value)
-        self.last = self.session.run(self.session.cases[self.case.value])
-        self.reply_view.value = self.last.asked.extraction._repr_html_()
-        self.result_view.value = views.results_html(self.last)
+        self._shown, case = (self.recipe.hash, self.case.value), self._case
+        asked = ask(self.recipe, case, model=self._model())
+        self.last = Trial(asked, score(case, asked.reply, asked.extraction), self._execute(asked))
+        self.reply_view.value = asked.extraction._repr_html_()
+        self.result_view.value = _results(self.last)
         self._refresh()
 
+    def _model(self) -> ChatModel:
+        name = self.recipe.model
+        if name not in self.models:
+            model = load_model(name)
+            model.check()
+            self.models[name] = model
+        return self.models[name]
+
+    def _execute(self, asked: Asked) -> tuple[ToolCallResult, ...]:
+        """Run the calls whose tools have functions; a case's own tools are only shown."""
+        calls = [call for call in asked.extraction.calls if call.tool_name in self.functions]
+        if not calls:
+            return ()
+        invoker = ToolInvoker(list(self.functions.values()), raise_on_failure=False)
+        messages = invoker.run(messages=[ChatMessage.from_assistant(tool_calls=calls)])["tool_messages"]
+        return tuple(result for message in messages for result in message.tool_call_results)
+
     def save(self) -> None:
-        """Write the recipe, and the protocol's folder where it was edited."""
+        """Write the recipe as TOML, and the protocol's folder beside it where it was edited.
+
+        `batch/evaluate.ipynb` takes the path in its parameter `recipes`.
+        """
         self._guarded(self._save)
 
     def _save(self) -> None:
-        path = self.session.save(self.folder, self.name.value.strip()).resolve()
-        domain = self.session.cases[self.case.value].domain or "all"
-        command = f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(domain)}"
-        self.status.value = views.note_html(f"Saved. Run it: {command}")
+        name = self.name.value.strip() or self.recipe.name
+        path = save_recipe(self.recipe.replace(name=name), writable_folder(self.folder), file_name(name)).resolve()
+        command = (
+            f"python -m toolkit evaluate {shlex.quote(str(path))} --cases {shlex.quote(self._case.domain or 'all')}"
+        )
+        self.status.value = _note(f"Saved. Run it: {command}")
 
     def _guarded(self, action: Any) -> None:
         try:
             action()
         except ToolkitError as error:
-            self.status.value = views.note_html(str(error), bad=True)
+            self.status.value = _note(str(error), bad=True)
             if self.last is None:
                 self._clear("No reply: see the message under the buttons.")
 
 
-def _model_names(first: str) -> list[str]:
-    """Return the models that can be picked: embedded ones, and those of a running Ollama server."""
-    from toolkit.models import list_models
-
-    return list(dict.fromkeys([first, *(line.name for line in list_models() if not line.name.endswith("…"))]))
+def _prompt(messages: Iterable[ChatMessage]) -> str:
+    """Return the messages exactly as they are sent, one box each."""
+    return "".join(_box(m.role.value, m.text or "", _ROLES[m.role.value]) for m in messages)
 
 
-def _marketplace() -> list[Any]:
-    from toolkit.worlds.marketplace import Marketplace
+def _results(trial: Trial) -> str:
+    """Return verdict, tokens, and what each executed call returned."""
+    reply, verdict = trial.asked.reply, trial.verdict
+    colour = _GOOD if verdict.right else _BAD
+    word = verdict.outcome.replace("_", " ")
+    detail = f" · {escape(verdict.detail)}" if verdict.detail else ""
+    if reply.fault:
+        detail = f" · {escape(reply.fault.message)}"
+    parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', _tokens(reply)]
+    for result in trial.results:
+        title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"
+        parts.append(_box(title, _pretty(result.result), _BAD if result.error else _GOOD))
+    if trial.asked.extraction.calls and not trial.results:
+        parts.append(_note("The called tool is only shown in this case; it has no function to run."))
+    return "".join(parts)
 
-    return list(Marketplace().actions())
+
+def _tokens(reply: Any) -> str:
+    cached = f" ({reply.cached_tokens} cached)" if reply.cached_tokens else ""
+    known = [
+        f"{reply.prompt_tokens}{cached} tokens in" if reply.prompt_tokens is not None else "",
+        f"{reply.completion_tokens} out" if reply.completion_tokens is not None else "",
+        f"{reply.seconds:.2f} s",
+        f"ended by {reply.finish_reason}",
+    ]
+    return _note(" · ".join(part for part in known if part))
+
+
+def _note(text: str, bad: bool = False) -> str:
+    """Return one line of plain words."""
+    return f'<div style="color:{_BAD if bad else _NEUTRAL};font-size:12px;margin:4px 0">{escape(text)}</div>'
+
+
+def _pretty(value: Any) -> str:
+    try:
+        return as_json(json.loads(value) if isinstance(value, str) else value, indent=2)
+    except ValueError:
+        return str(value)
+
+
+def _box(title: str, text: str, colour: str) -> str:
+    return (
+        f'<div style="border:{_BORDER};border-left:3px solid {colour};'
+        f'border-radius:3px;padding:4px 8px;margin:0 0 6px">'
+        f'<div style="color:{colour};font-size:11px;font-weight:600">{escape(title)}</div>'
+        f'<pre style="{_PRE}">{escape(text)}</pre></div>'
+    )

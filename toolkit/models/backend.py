@@ -1,20 +1,204 @@
 """Lead a request over one road to a server and back: body, pieces, faults, notes, `Reply`.
 
-Not here: collecting an answer (`answers`), the formats (`wire`, `ollama`), the key of a request (`keys`).
+`Backend` is the road, `Answer` collects what comes, `ServerError` and `fault_of` say what went wrong.
+Not here: the formats (`openai`, `ollama`), how pieces come (`connection`, `llama`), the key of a request (`keys`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.errors import UserError
-from toolkit.models.answers import Answer, ServerError
-from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, Options, Reply
+from toolkit.errors import ModelError, UserError
+from toolkit.messages import ToolCall
+from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
+
+
+class ServerError(ModelError):
+    """Carry an error that the server gave in place of an answer.
+
+    Attributes:
+        status: HTTP status; 200 for an error within a stream, 0 for a connection that broke.
+        said: what the server said.
+        kind: the server's own word for it, where it has one.
+        prompt_tokens: length of the prompt, where the error tells it.
+    """
+
+    def __init__(self, status: int, said: str, kind: str = "", prompt_tokens: int | None = None) -> None:
+        parts = [f"HTTP {status}" if status >= 400 else "", kind, said]
+        super().__init__(": ".join(part for part in parts if part))
+        self.status = status
+        self.said = said
+        self.kind = kind
+        self.prompt_tokens = prompt_tokens
+
+    @classmethod
+    def read(cls, status: int, wire: Any) -> ServerError:
+        """Read an error as servers send it: text, JSON, or an object, which may lie under `error`."""
+        if isinstance(wire, str):
+            try:
+                wire = json.loads(wire)
+            except ValueError:
+                return cls(status, wire)
+        if isinstance(wire, Mapping):
+            wire = wire.get("error", wire)
+        if not isinstance(wire, Mapping):
+            return cls(status, str(wire))
+        said = str(wire.get("message") or wire.get("detail") or json.dumps(wire))
+        return cls(status, said, str(wire.get("type") or ""), wire.get("n_prompt_tokens"))
+
+
+def fault_of(error: ServerError) -> tuple[Fault, str]:
+    r"""Return the fault that an error of a server means, and the model's raw text if the error holds it.
+
+    >>> fault_of(ServerError(500, "error parsing tool call: raw='{\"a\": 1', err=unexpected end"))[1]
+    '{"a": 1'
+    """
+    if "parsing tool call" in error.said or "parsing tool_call" in error.said:  # QUIRK ollama#12064, ollama#17638
+        raw = re.search(r"raw='(.*)', err=", error.said, re.DOTALL)
+        return Fault("parse", str(error)), raw.group(1) if raw else ""
+    if "does not support tools" in error.said:
+        return Fault("tools_unsupported", f"{error}; use the prompted or constrained arm."), ""
+    return Fault("overflow" if is_overflow(error.said, error.kind) else "server", str(error)), ""
+
+
+def is_overflow(message: str, kind: str = "") -> bool:
+    """Tell whether a server's error says that the prompt does not fit its window.
+
+    >>> is_overflow("This model's maximum context length is 4096 tokens. However, you requested 5000")
+    True
+    """
+    said = f"{kind} {message}".casefold()
+    signs = ("exceed_context_size", "context size", "context length", "context window", "maximum context", "num_ctx",
+             "prompt is too long", "prompt too long")  # fmt: skip
+    return any(sign in said for sign in signs)
+
+
+@dataclass
+class Answer(ABC):
+    """Collect one streamed answer; each wire format says in `feed` what its pieces hold.
+
+    Attributes:
+        options: those of the request.
+        turn: number of messages before the answer, for call ids.
+        calls: index -> id, name and the text of the arguments, as far as they came.
+        unread: raw text of calls that the server could not read.
+        finish: why writing ended, in the server's word.
+        counts: tokens and seconds, by the names that `Reply` gives them.
+        closing: counts and durations as the server sent them.
+        fault: how the request failed.
+    """
+
+    options: Options = field(default_factory=Options)
+    turn: int = 0
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    finish: str = ""
+    counts: dict[str, Any] = field(default_factory=dict)
+    closing: dict[str, Any] = field(default_factory=dict)
+    fault: Fault | None = None
+
+    @abstractmethod
+    def feed(self, piece: Mapping[str, Any]) -> Iterator[Chunk]:
+        """Take one piece and yield what can be shown of it.
+
+        Raises:
+            ServerError: the piece is an error.
+        """
+
+    def say(self, text: str, thinking: str) -> Iterator[Chunk]:
+        """Keep a piece of text or thinking, and yield it."""
+        if text or thinking:
+            self.text.append(text)
+            self.thinking.append(thinking)
+            yield Chunk(text, thinking)
+
+    def add_call(self, index: int, wire: Mapping[str, Any]) -> None:
+        """Take a call, or a piece of one, in OpenAI's form."""
+        call = self.calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+        function = wire.get("function") or {}
+        call["id"] = wire.get("id") or call["id"]
+        call["name"] += function.get("name") or ""
+        arguments = function.get("arguments") or ""
+        # Ollama sends an object, and so do some servers where the format says text
+        call["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+    def fail(self, error: ServerError) -> None:
+        """End the answer with an error of the server."""
+        self.fault, raw = fault_of(error)
+        self.unread += [raw] if raw else []
+        if error.prompt_tokens:
+            self.counts["prompt_tokens"] = error.prompt_tokens
+
+    def reply(self, model: str, seconds: float) -> Reply:
+        """Return the whole answer of a request that took so long, loading included."""
+        text, thinking, calls = "".join(self.text), "".join(self.thinking), self._read_calls()
+        finish = self._finish_reason(bool(calls))
+        seconds = max(0.0, seconds - self.counts.get("load_seconds", 0.0))
+        unread = "\n".join(self.unread)
+        if unread and self.fault is None and finish != "length":
+            self.fault = Fault("parse", f"The server gave a call that is no JSON: {unread[:200]}")
+        limit = self._limit(finish, bool(text.strip() or calls), bool(thinking))
+        text = cut_at_stop(text, self.options.stop) + unread
+        return Reply(
+            text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault, **self.counts
+        )
+
+    def _read_calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls; the text of those whose arguments are no JSON object goes to `unread`."""
+        calls = []
+        for index, call in sorted(self.calls.items()):
+            arguments = read_arguments(call["arguments"])
+            if arguments is None:
+                self.unread.append(f'{{"name": {json.dumps(call["name"])}, "arguments": {call["arguments"]}}}')
+                continue
+            made = call["id"] or call_id(self.turn, index, call["name"], arguments)  # Source: ollama#6708
+            calls.append(ToolCall(call["name"], arguments, made))
+        return tuple(calls)
+
+    def _finish_reason(self, called: bool) -> FinishReason:
+        if self.fault and self.fault.kind != "parse":
+            return "overflow" if self.fault.kind == "overflow" else "error"
+        if self.finish in ("length", "max_tokens"):
+            return "length"
+        return "tool_calls" if called else "stop"
+
+    def _limit(self, finish: FinishReason, answered: bool, thought: bool) -> Limit:
+        """Name the limit that ended an answer (Source: chatlas#327)."""
+        if finish != "length":
+            return ""
+        written = self.counts.get("completion_tokens")
+        if written is not None and written < self.options.num_predict:
+            return "num_ctx"
+        return "thinking" if thought and not answered else "num_predict"
+
+
+def call_id(turn: int, index: int, name: str, arguments: Any) -> str:
+    """Make the id of a call that the server gave none; the same request gives the same id again.
+
+    `turn` is the number of messages before the reply, so that the same call of two turns has two ids.
+    """
+    known = json.dumps([turn, index, name, arguments], sort_keys=True, default=str)
+    return "call_" + hashlib.sha256(known.encode()).hexdigest()[:8]
+
+
+def read_arguments(wire: str) -> dict[str, Any] | None:
+    """Return the arguments of a call, written as JSON text; None if they are no object (Source: ollama#6155)."""
+    try:
+        arguments = json.loads(wire or "{}")
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
 
 
 class Backend(ChatModel):

@@ -279,21 +279,13 @@ class ChatModel(ABC):
         return self.answer(self.read(messages, tools, schema, options, tool_choice))
 
     def read(self, messages: Any, tools: Any, schema: Any, options: Any, tool_choice: str | None) -> ChatRequest:
-        """Return a request, read and checked; see `stream` for the arguments.
-
-        Raises:
-            ConfigError: no message, or something in the request that cannot be read.
-        """
+        """Return a request, read and checked; see `stream`."""
         held_to, settings = None if schema is None else request_schema(schema), Options.of(options, self.defaults)
         return ChatRequest(settings, held_to, self.conversation(messages), as_tools(tools or ()), tool_choice)
 
     @staticmethod
     def conversation(messages: Any) -> list[ChatMessage]:
-        """Return the messages of a request.
-
-        Raises:
-            ConfigError: there are none, or something in it is no message.
-        """
+        """Return the messages of a request; ConfigError where there are none, or something in it is none."""
         said = as_messages(messages)
         if not said:
             raise ConfigError("A request needs at least one message; got none.")
@@ -340,9 +332,7 @@ class ChatModel(ABC):
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
         finally:
-            close = getattr(chunks, "close", None)
-            if close:
-                close()
+            getattr(chunks, "close", lambda: None)()
 
     def check(self) -> None:  # noqa: B027 - most back ends have nothing to check
         """Raise `UserError` now if the model cannot answer (no server, not pulled); else do nothing."""

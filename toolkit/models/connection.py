@@ -6,13 +6,13 @@ Not here: what is sent and what comes back (`ollama`, `openai`).
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ModelNotFoundError
-from toolkit.models.answers import ServerError
-from toolkit.models.wire import sendable
+from toolkit.models.backend import ServerError
 
 if TYPE_CHECKING:
     import httpx
@@ -21,9 +21,12 @@ _CONNECT_S = 5.0
 _LOOK_S = 20.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Connection:
     """Hold the way to one server.
+
+    A server that is not there is a ModelNotFoundError, one that gave an error a ServerError, and one from which
+    nothing came for some seconds a TimeoutError (Source: ollama#2764).
 
     Attributes:
         client: knows the address and the headers.
@@ -37,35 +40,24 @@ class Connection:
     way_out: str
     secret: str = ""
 
-    def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
-        """Yield the lines of a streamed answer; closing it closes the connection, which stops the server.
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
 
-        Raises:
-            ModelNotFoundError: no server there.
-            TimeoutError: nothing came for `idle_s` seconds (Source: ollama#2764).
-            ServerError: the server gave an error.
-        """
-        with (
-            self._said_plainly(),
-            self.client.stream("POST", route, json=sendable(body), timeout=_timeout(idle_s)) as response,
-        ):
+    def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
+        """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
+        waits = (_CONNECT_S, idle_s, idle_s, _CONNECT_S)
+        with self._said_plainly(), self.client.stream("POST", route, json=sendable(body), timeout=waits) as response:
             if response.status_code >= 400:
                 response.read()
                 raise self._error(response)
             yield from response.iter_lines()
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the server says about itself or a model.
-
-        Raises:
-            ModelNotFoundError: no server there.
-            TimeoutError: it does not answer.
-            ServerError: it gave an error.
-            ValueError: what it said is no JSON object.
-        """
+        """Return what the server says about itself or a model; ValueError where that is no JSON object."""
         with self._said_plainly():
             method = "GET" if body is None else "POST"
-            response = self.client.request(method, route, json=body, timeout=_timeout(_LOOK_S))
+            response = self.client.request(method, route, json=body, timeout=(_CONNECT_S, _LOOK_S, _LOOK_S, _CONNECT_S))
         if response.status_code >= 400:
             raise self._error(response)
         return dict(response.json())
@@ -92,7 +84,15 @@ class Connection:
             raise ServerError(0, f"the connection broke: {error}") from None
 
 
-def _timeout(seconds: float) -> httpx.Timeout:
-    import httpx
+def sendable(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request with lone surrogates replaced: a model can write them, UTF-8 cannot carry them.
 
-    return httpx.Timeout(seconds, connect=_CONNECT_S)
+    >>> sendable({"prompt": chr(0xD83D) + "!"})
+    {'prompt': '?!'}
+    """
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return dict(json.loads(text.encode("utf-8", "replace")))
+    return dict(body)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from toolkit.errors import StoreError
 
@@ -79,25 +80,21 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - only to step out of each other's way
 
 
-class explained:  # noqa: N801 - reads as a phrase: with _explained(path)
+@contextmanager
+def explained(path: str) -> Iterator[None]:
     """Turn what SQLite and the disk say into one sentence with the way out."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
-            raise StoreError(f"The store {self.path!r} is closed. Open it again: Store({self.path!r}).") from None
-        if isinstance(error, sqlite3.OperationalError | OSError):
-            raise StoreError(
-                f"The store {self.path!r} cannot be opened or written: {error}. "
-                "Check that its folder is writable and has room."
-            ) from None
-        if isinstance(error, sqlite3.DatabaseError):
-            raise StoreError(
-                f"The store {self.path!r} is damaged or no store ({error}). Move it aside and run again; "
-                "what a .jsonl recording holds can be read back with import_jsonl."
-            ) from None
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        if "closed" not in str(error):
+            raise
+        raise StoreError(f"The store {path!r} is closed. Open it again: Store({path!r}).") from None
+    except (sqlite3.OperationalError, OSError) as error:
+        raise StoreError(
+            f"The store {path!r} cannot be opened or written: {error}. Check that its folder is writable and has room."
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise StoreError(
+            f"The store {path!r} is damaged or no store ({error}). Move it aside and run again; "
+            "what a .jsonl recording holds can be read back with import_jsonl."
+        ) from None

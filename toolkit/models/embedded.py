@@ -16,12 +16,12 @@ from typing import Any
 from toolkit.errors import ModelError, UserError
 from toolkit.messages import as_messages
 from toolkit.models import llama
-from toolkit.models.answers import ServerError
-from toolkit.models.backend import Backend
+from toolkit.models.backend import Backend, ServerError
 from toolkit.models.base import ChatRequest, Options
+from toolkit.models.connection import sendable
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
+from toolkit.models.openai import OpenAIAnswer, request_body
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
-from toolkit.models.wire import OpenAIAnswer, request_body, sendable
 from toolkit.tools import as_tools
 
 
@@ -50,11 +50,7 @@ class EmbeddedModel(Backend):
 
     @property
     def path(self) -> Path:
-        """Return the weights file, fetching it where it is missing.
-
-        Raises:
-            WeightsError: it cannot be fetched.
-        """
+        """Return the weights file, fetching it where it is missing."""
         return self._file or fetch_weights(self.name.removeprefix("embedded/"))
 
     @property
@@ -78,12 +74,7 @@ class EmbeddedModel(Backend):
         return "handle_chat_completions", request_body(request)
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
-        """Run the request and yield the pieces of the answer, the seconds spent loading first.
-
-        Raises:
-            TimeoutError: no token came for `timeout_s` seconds.
-            ServerError: llama.cpp refused the request, or the chat template has no place for its tools.
-        """
+        """Run the request and yield the pieces of the answer, the seconds spent loading first."""
         if body.get("tools") and not self.supports_tools:
             raise ServerError(0, f"The chat template of {self.name!r} does not support tools: it has no place for them")
         shared, load_seconds = self._server(options)
@@ -111,10 +102,7 @@ class EmbeddedModel(Backend):
 
     @property
     def address(self) -> str:
-        """Return the OpenAI-compatible address of the loaded model, such as `http://127.0.0.1:4101/v1`.
-
-        The model is loaded if it is not, and answers there until `close`.
-        """
+        """Load the model and return its OpenAI-compatible address, which holds until `close`."""
         return f"{self._server(self.defaults)[0].server.listening_address}/v1"
 
     def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -141,12 +129,7 @@ class EmbeddedModel(Backend):
         return file_digest(self.path)
 
     def check(self) -> None:
-        """Raise now if the model cannot answer; fetches missing weights.
-
-        Raises:
-            WeightsError: the file is missing, damaged or cannot be fetched.
-            UserError: xllamacpp is not installed.
-        """
+        """Raise `UserError` now if the model cannot answer; fetches missing weights."""
         llama.import_llama()
         read_head(self.path)
 

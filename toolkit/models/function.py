@@ -33,7 +33,7 @@ class FunctionModel(ChatModel):
         """Yield the continuation in one piece.
 
         Raises:
-            ConfigError: the function gave something else, or decoding is to be held to a schema.
+            ConfigError: decoding is to be held to a schema, or the function gave something else.
         """
         if request.schema is not None:
             raise ConfigError("A function cannot be held to a JSON Schema. Use a ChatModel for constrained decoding.")
@@ -41,29 +41,19 @@ class FunctionModel(ChatModel):
         if prompt is None:
             prompt = "\n".join(text for message in request.messages for text in message.texts)
         said = self.function(prompt, stop=list(request.options.stop), max_tokens=request.options.num_predict)
-        yield Chunk(reply=as_reply(said))
+        try:
+            if not isinstance(said, (str, Reply)):
+                choice = said["choices"][0]
+                said = Reply(
+                    choice["text"], finish_reason="length" if choice.get("finish_reason") == "length" else "stop"
+                )
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise ConfigError(f"A completion must be text, a Reply or a dict with choices, not {said!r}.") from None
+        yield Chunk(reply=Reply(said) if isinstance(said, str) else said)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and the function's name."""
         return {"backend": "function", "name": getattr(self.function, "__qualname__", type(self.function).__name__)}
-
-
-def as_reply(said: Any) -> Reply:
-    """Read what a completion function gave: text, a Reply, or llama-cpp-python's dict.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
-    if isinstance(said, Reply):
-        return said
-    if isinstance(said, str):
-        return Reply(said)
-    try:
-        choice = said["choices"][0]
-        reason = "length" if choice.get("finish_reason") == "length" else "stop"
-        return Reply(choice["text"], finish_reason=reason)  # type: ignore[arg-type] # one of the two words
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise ConfigError(f"A completion must be text, a Reply or a dict with choices, not {said!r}.") from None
 
 
 def as_writer(value: Any) -> ChatModel:

@@ -60,11 +60,15 @@ def _number(file: BinaryIO, code: str) -> Any:
     return struct.unpack("<" + code, file.read(struct.calcsize("<" + code)))[0]
 
 
+def _count(file: BinaryIO, what: str) -> int:
+    count: int = _number(file, "Q")
+    if count > _LONGEST:
+        raise ValueError(f"a {what} in its head is too long")
+    return count
+
+
 def _read_text(file: BinaryIO) -> str:
-    length = _number(file, "Q")
-    if length > _LONGEST:
-        raise ValueError("a text in its head is too long")
-    data = file.read(length)
+    data = file.read(length := _count(file, "text"))
     if len(data) < length:
         raise ValueError("it ends within its head")
     return data.decode("utf-8", "replace")
@@ -73,23 +77,17 @@ def _read_text(file: BinaryIO) -> str:
 def _read_value(file: BinaryIO, kind: int) -> Any:
     if kind == _TEXT:
         return _read_text(file)
-    if kind == _LIST:
-        _skip_list(file)
-        return None
-    if kind not in _SCALARS:
-        raise ValueError(f"value type {kind} is not known")
-    return _number(file, _SCALARS[kind])
-
-
-def _skip_list(file: BinaryIO) -> None:
-    kind, count = _number(file, "I"), _number(file, "Q")
-    if count > _LONGEST:
-        raise ValueError("a list in its head is too long")
     if kind in _SCALARS:
-        file.seek(struct.calcsize("<" + _SCALARS[kind]) * count, 1)
-        return
-    for _ in range(count):
-        _read_value(file, kind)
+        return _number(file, _SCALARS[kind])
+    if kind != _LIST:
+        raise ValueError(f"value type {kind} is not known")
+    inner, count = _number(file, "I"), _count(file, "list")
+    if inner in _SCALARS:
+        file.seek(struct.calcsize("<" + _SCALARS[inner]) * count, 1)
+    else:
+        for _ in range(count):
+            _read_value(file, inner)
+    return None
 
 
 def trained_context(head: dict[str, Any]) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 
@@ -35,9 +36,8 @@ def differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     >>> differences({"options": {"seed": 0}}, {"options": {"seed": 1}})
     ['options.seed: stored 0, asked 1']
     """
-    return [
-        f"{place}: stored {_brief(old, new)}, asked {_brief(new, old)}" for place, old, new in _walk(stored, asked, "")
-    ]
+    found = _walk(stored, asked, "")
+    return [f"{place}: stored {_brief(old, new)}, asked {_brief(new, old)}" for place, old, new in found]
 
 
 _ABSENT = object()
@@ -52,9 +52,8 @@ def _walk(old: Any, new: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
         if list(old) != list(new) and set(old) == set(new):
             yield f"{place} (order of keys)", list(old), list(new)
     elif isinstance(old, list) and isinstance(new, list):
-        for index in range(max(len(old), len(new))):
-            pair = [items[index] if index < len(items) else _ABSENT for items in (old, new)]
-            yield from _walk(pair[0], pair[1], f"{place}[{index}]")
+        for index, (one, other) in enumerate(zip_longest(old, new, fillvalue=_ABSENT)):
+            yield from _walk(one, other, f"{place}[{index}]")
     else:
         yield place, old, new
 
@@ -70,8 +69,7 @@ def _brief(value: Any, other: Any) -> str:
         return repr(value)
     start = _common(value, other) if isinstance(other, str) else 0
     begin = max(0, start - 15)
-    cut = value[begin : start + 35]
-    return f"{'…' if begin else ''}{cut!r}… (from character {begin})"
+    return f"{'…' if begin else ''}{value[begin : start + 35]!r}… (from character {begin})"
 
 
 def nearest(asked: Mapping[str, Any], stored: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -85,12 +83,5 @@ def nearest(asked: Mapping[str, Any], stored: Sequence[dict[str, Any]]) -> dict[
 
 
 def _common(one: str, other: str) -> int:
-    """Return the length of the longest common start, found by halving."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Return the length of the common start."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

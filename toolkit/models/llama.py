@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError, WeightsError
-from toolkit.models.answers import ServerError
+from toolkit.models.backend import ServerError
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,7 @@ def default_threads() -> int:
 
 
 def shared_server(key: ServerKey) -> tuple[Shared, float]:
-    """Return the server of `key`, loading it if nobody has, and the seconds that took.
-
-    Raises:
-        UserError: the extra is not installed.
-        WeightsError: llama.cpp cannot load the file.
-    """
+    """Return the server of `key`, loading it if nobody has, and the seconds that took."""
     import_llama()  # before the lock, which a thread that a fork left behind may hold
     with _registry:
         shared = _servers.setdefault(key, Shared(key))
@@ -92,11 +87,7 @@ def _load(key: ServerKey) -> Any:
 
 
 def import_llama() -> Any:
-    """Import xllamacpp.
-
-    Raises:
-        UserError: it is not installed, or this process was forked while a model was loaded.
-    """
+    """Import xllamacpp; UserError if it is not installed, or this process was forked while a model was loaded."""
     if _spoilt:
         raise UserError(
             "This process was forked from one with a loaded embedded model, and llama.cpp does not survive that. "

@@ -3,21 +3,23 @@
 Never its `/v1` route: only the native one takes `num_ctx`, `think`, `format` and raw mode and gives token
 counts and load times (Source: ollama#17911).
 
-Not here: the server's errors and lists (`ollama_server`), the notice of a cut prompt (`window`).
+Not here: the road of a request (`backend`), HTTP (`connection`), the notice of a cut prompt (`window`).
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.errors import UserError
+from toolkit.errors import ModelNotFoundError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai
-from toolkit.models.answers import Answer, ServerError
-from toolkit.models.backend import Backend
+from toolkit.models.backend import Answer, Backend, ServerError
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
-from toolkit.models.ollama_server import OllamaServer, same_model
+from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit
 
 _SAMPLING = ("temperature", "seed", "num_ctx", "num_predict", "top_p", "top_k", "min_p", "repeat_penalty")
@@ -141,11 +143,7 @@ class OllamaModel(Backend):
         return {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": facts["server"]}
 
     def _facts(self) -> dict[str, Any]:
-        """Return what `show` says, with the digest and the server's version.
-
-        Raises:
-            ModelNotFoundError: no server, or the model is not pulled.
-        """
+        """Return what `show` says, with the digest and the server's version."""
         if self._looked and time.monotonic() - self._looked[0] < _SECONDS_A_LOOK_HOLDS:
             return self._looked[1]
         found = self._mine(self.server.models())
@@ -161,11 +159,7 @@ class OllamaModel(Backend):
         return next((facts for name, facts in models.items() if same_model(name, self._model)), None)
 
     def check(self) -> None:
-        """Raise now if the model cannot answer.
-
-        Raises:
-            ModelNotFoundError: no server, or the model is not pulled.
-        """
+        """Raise ModelNotFoundError now if there is no server, or the model is not pulled."""
         self._looked = None
         self._facts()
 
@@ -188,3 +182,104 @@ def to_ollama(message: ChatMessage) -> list[dict[str, Any]]:
             for call in message.tool_calls
         ]
     return wires
+
+
+class OllamaServer(Connection):
+    """Speak to one Ollama server through the official client.
+
+    Host, headers and the looks at the server are the client's. The two generating requests go through its
+    connection with a body of our own: its `Tool` model drops nested properties, defaults and bounds, its
+    `Message` drops call ids and refuses arguments sent as text. QUIRK ollama-python#718, ollama#6155.
+
+    Args:
+        host: such as `127.0.0.1:11434`; the environment variable OLLAMA_HOST if None.
+    """
+
+    def __init__(self, host: str | None = None) -> None:
+        import httpx
+
+        told = os.environ.get("OLLAMA_HOST", "")
+        try:
+            import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
+
+            told = host or told
+            client = ollama.Client(host)._client
+        except (ValueError, httpx.InvalidURL) as error:
+            told = _without_credentials(told)
+            raise ModelNotFoundError(
+                f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
+            ) from None
+        self.host = _without_credentials(str(client.base_url)).rstrip("/")
+        super().__init__(
+            client,
+            f"No Ollama server answers at {self.host}",
+            "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
+            "Without Ollama: load_model('embedded/smollm2-135m').",
+        )
+
+    def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
+        """Yield the pieces of a streamed answer; a missing last one is a ServerError."""
+        piece: dict[str, Any] = {}
+        for line in self.lines(route, body, idle_s):
+            if line.strip():
+                piece = _piece(line)
+                yield piece
+        if not piece.get("done"):
+            raise ServerError(0, "The answer broke off: its last piece is missing.")
+
+    def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the server says about itself or a model; one that says nothing usable is not there."""
+        try:
+            return super().look(route, body)
+        except TimeoutError as error:
+            raise self.absent(error) from None
+        except ServerError as error:
+            raise error if error.status else self.absent(error) from None
+        except ValueError:
+            raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
+
+    def models(self, route: str = "/api/tags") -> dict[str, dict[str, Any]]:
+        """Return name -> what the server says of each pulled model; of those in memory at `/api/ps`."""
+        return {str(model.get("name") or model.get("model")): model for model in self.look(route).get("models") or ()}
+
+    def not_pulled(self, name: str) -> ModelNotFoundError:
+        """Return the error for a model that the server does not hold."""
+        found = sorted(self.models())
+        near = closest(name, found, n=1)
+        hint = f"Did you mean 'ollama/{near[0]}'? " if near else ""
+        return ModelNotFoundError(
+            f"Model {name!r} is not on {self.host}. {hint}Pull it: `ollama pull {name}`. "
+            f"Found: {', '.join(found) or 'none'}."
+        )
+
+
+def same_model(one: str, other: str) -> bool:
+    """Tell whether two names mean one model; `:latest` may be left out.
+
+    >>> same_model("qwen3", "qwen3:latest")
+    True
+    """
+
+    def full(name: str) -> str:
+        return (name if ":" in name.rpartition("/")[2] else f"{name}:latest").casefold()
+
+    return full(one) == full(other)
+
+
+def _piece(line: str) -> dict[str, Any]:
+    try:
+        piece = json.loads(line)
+    except ValueError:
+        raise ServerError(200, f"a line of the answer is no JSON: {line[:200]!r}") from None
+    if not isinstance(piece, dict):
+        raise ServerError(200, f"a line of the answer is no object: {line[:200]!r}")
+    if piece.get("error"):
+        raise ServerError.read(200, piece["error"])
+    for key, value in piece.items():  # QUIRK ollama#11781: the message stands where the key should be
+        if key.startswith("error"):
+            raise ServerError(200, f"{key}: {value}")
+    return piece
+
+
+def _without_credentials(url: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", url)

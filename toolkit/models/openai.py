@@ -1,9 +1,9 @@
-"""Ask a model of any OpenAI-compatible server: llama.cpp's, vLLM, LM Studio.
+"""Ask a model of any OpenAI-compatible server (llama.cpp's, vLLM, LM Studio), and speak OpenAI's chat format.
 
 Such servers set the context window themselves: `num_ctx` and `keep_alive` are not sent, and the reply's `raw`
-says so.
+says so. The in-process llama.cpp speaks the same format.
 
-Not here: the format (`wire`); Ollama, which is better asked natively (`ollama`).
+Not here: HTTP (`connection`); Ollama, which is better asked natively (`ollama`).
 """
 
 from __future__ import annotations
@@ -11,20 +11,79 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
-from toolkit.models.answers import ServerError
-from toolkit.models.backend import Backend
-from toolkit.models.base import ChatRequest, Options, Reply
+from toolkit.messages import to_openai
+from toolkit.models.backend import Answer, Backend, ServerError
+from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection
 from toolkit.models.window import WindowAudit
-from toolkit.models.wire import OpenAIAnswer, request_body
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
 # what a server says about a model that stays the same from look to look
 _LASTING = ("owned_by", "meta", "root", "max_model_len", "quantization", "arch")
+_SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
+_STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+def request_body(request: ChatRequest) -> dict[str, Any]:
+    """Return the body of a streamed request, for a chat or a raw completion."""
+    options, body = request.options, dict(_STREAMED)
+    body |= {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
+    body["max_tokens"] = options.num_predict
+    if options.stop:
+        body["stop"] = list(options.stop)
+    if request.schema is not None:
+        named = {"name": "reply", "strict": True, "schema": request.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    if request.prompt is not None:
+        # vLLM reads response_format here, llama.cpp this
+        return {"prompt": request.prompt, **body, **({"json_schema": request.schema} if request.schema else {})}
+    if request.tools:
+        body["tools"] = request.tool_specs
+        if request.tool_choice:
+            named = {"type": "function", "function": {"name": request.tool_choice}}
+            body["tool_choice"] = {"auto": "auto", "none": "none"}.get(request.tool_choice, named)
+            if request.tool_choice in ("any", "required"):
+                body["tool_choice"] = "required"
+    if isinstance(options.think, bool):
+        body["chat_template_kwargs"] = {"enable_thinking": options.think}
+    elif options.think is not None:
+        body["chat_template_kwargs"] = {"reasoning_effort": options.think}
+    return {"messages": [wire for message in request.messages for wire in to_openai(message)], **body}
+
+
+class OpenAIAnswer(Answer):
+    """Collect the pieces of a chat or a raw completion."""
+
+    def feed(self, piece: Mapping[str, Any]) -> Iterator[Chunk]:
+        """Take one piece and yield what can be shown of it."""
+        if piece.get("error"):
+            raise ServerError.read(200, piece["error"])
+        self._count(piece)
+        for choice in piece.get("choices") or ():
+            self.finish = choice.get("finish_reason") or self.finish
+            delta = choice.get("delta") or choice.get("message") or {}
+            for place, call in enumerate(delta.get("tool_calls") or ()):
+                index = call.get("index")
+                self.add_call(place if index is None else index, call)
+            text = choice.get("text") or delta.get("content") or ""
+            yield from self.say(text, delta.get("reasoning_content") or delta.get("reasoning") or "")
+
+    def _count(self, piece: Mapping[str, Any]) -> None:
+        if "load_seconds" in piece:  # in this process
+            self.counts["load_seconds"] = piece["load_seconds"]
+        if usage := piece.get("usage"):
+            self.closing["usage"] = usage
+            self.counts |= {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+        if timings := piece.get("timings"):
+            self.closing["timings"] = timings
+            self.counts.setdefault("cached_tokens", timings.get("cache_n"))
+        details = (usage or {}).get("prompt_tokens_details") or {}
+        if "cached_tokens" in details:
+            self.counts["cached_tokens"] = details["cached_tokens"]
 
 
 class OpenAIModel(Backend):
@@ -109,23 +168,18 @@ class OpenAIModel(Backend):
         except (ServerError, TimeoutError, ValueError):
             return {}
 
-    def _models(self) -> list[str]:
-        return [str(model.get("id")) for model in self._look("/models").get("data") or ()]
+    def _models(self) -> dict[str, dict[str, Any]]:
+        return {str(model.get("id")): model for model in self._look("/models").get("data") or ()}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, and what the server says about the model; such servers give no digest."""
         if self._facts is None:
-            models = self._look("/models").get("data") or []
-            found: dict[str, Any] = next((model for model in models if model.get("id") == self._model), {})
+            found = self._models().get(self._model, {})
             self._facts = {key: found[key] for key in _LASTING if found.get(key) is not None}
         return {"backend": "openai", "name": self.name, **self._facts}
 
     def check(self) -> None:
-        """Raise now if no server answers, or if it lists its models and this one is not among them.
-
-        Raises:
-            ModelNotFoundError: either.
-        """
+        """Raise now if no server answers, or if it lists its models and this one is not among them."""
         found = self._models()
         # llama.cpp serves one model under any name
         if len(found) > 1 and self._model not in found:
@@ -135,7 +189,7 @@ class OpenAIModel(Backend):
         """Close the connections."""
         connection, self._connection, self._facts = self._connection, None, None
         if connection is not None:
-            connection.client.close()
+            connection.close()
 
 
 def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:

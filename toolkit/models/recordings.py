@@ -18,23 +18,19 @@ from typing import Any, get_args
 from toolkit.errors import StoreError, UserError
 from toolkit.models.base import FinishReason, Reply
 from toolkit.models.keys import digest, reply_key
+from toolkit.traces.json_text import writable
 
-_FIELDS = ("model", "repeat", "fingerprint", "request", "reply")
 _KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "reply": dict}
 _MOST_REPEATS = 1_000_000
 
 
 def write_recording(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
-    """Write rows of a store as one recording and return how many; the file is whole or untouched.
-
-    Args:
-        rows: what `Store.rows` gives.
-        path: the .jsonl file.
+    """Write what `Store.rows` gives as one recording and return how many; the file is whole or untouched.
 
     Raises:
         UserError: the file cannot be written.
     """
-    kept = sorted(rows, key=_place)
+    kept = sorted(rows, key=lambda r: (r["model"], digest(r["request"]), r["repeat"], digest(r["fingerprint"])))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,21 +44,13 @@ def write_recording(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
     return len(kept)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["model"], digest(row["request"]), row["repeat"], digest(row["fingerprint"])
-
-
 def _line(row: Mapping[str, Any]) -> str:
     reply = {name: value for name, value in row["reply"].items() if name != "raw" and value not in (None, "", [], 0)}
     for clock in ("seconds", "load_seconds"):
         if clock in reply:
             reply[clock] = round(reply[clock], 3)
-    text = json.dumps({**{name: row[name] for name in _FIELDS}, "reply": reply}, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate: UTF-8 cannot carry it, an escape can
-        text = json.dumps(json.loads(text))
-    return text + "\n"
+    text = json.dumps({**{name: row[name] for name in _KINDS}, "reply": reply}, ensure_ascii=False)
+    return writable(text) + "\n"
 
 
 def read_recording(path: Path) -> Iterator[dict[str, Any]]:
@@ -94,7 +82,7 @@ def read_recording(path: Path) -> Iterator[dict[str, Any]]:
 def _read_line(line: str, place: str) -> dict[str, Any]:
     try:
         data = json.loads(line)
-        row = {name: data[name] for name in _FIELDS}
+        row = {name: data[name] for name in _KINDS}
         _check_kinds(row)
         row["reply"] = Reply.from_dict(row["reply"]).to_dict()
         return row

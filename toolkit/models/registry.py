@@ -6,7 +6,6 @@ Not here: the back ends themselves.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any
@@ -39,7 +38,13 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     """
     kind, slash, rest = name.partition("/")
     if kind not in _KINDS or not slash or not rest:
-        raise ModelNotFoundError(_unknown(name))
+        from toolkit.models.weights import KNOWN
+
+        near = closest(name, [f"embedded/{known}" for known in KNOWN], n=1)
+        if not near and "/" not in name and name:
+            near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ModelNotFoundError(f"Model {name!r} is unknown.{hint} Write {_FORMS}.")
     class_name, own = _KINDS[kind]
     known = [item.name for item in fields(Options)]
     for setting in settings:
@@ -64,16 +69,6 @@ def as_model(value: Any) -> ChatModel:
     if not isinstance(value, ChatModel):
         raise ConfigError(f"{value!r} is no model. Give a ChatModel, or a name such as 'ollama/qwen3:4b'.")
     return value
-
-
-def _unknown(name: str) -> str:
-    from toolkit.models.weights import KNOWN
-
-    near = closest(name, [f"embedded/{known}" for known in KNOWN], n=1)
-    if not near and "/" not in name and name:
-        near = [f"embedded/{name}" if name in KNOWN else f"ollama/{name}"]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"Model {name!r} is unknown.{hint} Write {_FORMS}."
 
 
 @dataclass(frozen=True)
@@ -109,10 +104,6 @@ def list_models(host: str | None = None) -> list[ModelLine]:
 
     A server that does not answer is one line that says so, not an error.
     """
-    return [*_embedded_lines(), *_ollama_lines(host)]
-
-
-def _embedded_lines() -> list[ModelLine]:
     from toolkit.models.weights import KNOWN, is_fetched
 
     lines = []
@@ -120,22 +111,20 @@ def _embedded_lines() -> list[ModelLine]:
         about, here = f"{known.about} ({known.licence})", is_fetched(name)
         state, size = ("ready", known.size) if here else ("fetched on first use", known.download)
         lines.append(ModelLine(f"embedded/{name}", state, size, about, to_fetch=not here))
-    return lines
+    return [*lines, *_ollama_lines(host)]
 
 
 def _ollama_lines(host: str | None) -> list[ModelLine]:
-    from toolkit.models.ollama_server import OllamaServer
+    from toolkit.models.ollama import OllamaServer
 
     try:
         with closing(OllamaServer(host)) as server:
             models = server.models()
-        return [
-            ModelLine(f"ollama/{name}", "ready", facts.get("size"), _about(facts)) for name, facts in models.items()
-        ]
     except ToolkitError as error:
         return [ModelLine("ollama/…", str(error), None, "")]
-
-
-def _about(facts: Mapping[str, Any]) -> str:
-    details = facts.get("details") or {}
-    return " ".join(str(details[key]) for key in ("family", "parameter_size", "quantization_level") if details.get(key))
+    lines = []
+    for name, facts in models.items():
+        known = facts.get("details") or {}
+        about = [str(known[key]) for key in ("family", "parameter_size", "quantization_level") if known.get(key)]
+        lines.append(ModelLine(f"ollama/{name}", "ready", facts.get("size"), " ".join(about)))
+    return lines

@@ -13,7 +13,7 @@ from toolkit.errors import UserError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply, cut_at_stop
 from toolkit.models.schemas import request_schema
-from toolkit.tools import as_tools
+from toolkit.tools import Tool, as_tools
 
 Line = str | Reply | ChatMessage | ToolCall | BaseException | Callable[[list[ChatMessage]], Any]
 
@@ -44,6 +44,8 @@ class ScriptedModel(ChatModel):
         self.lines = list(lines)
         self.cycle = cycle
         self.requests: list[dict[str, Any]] = []
+        self._tools: Any = None
+        self._offered: list[Tool] | None = None
         self._turns = itertools.count()  # the next number is atomic, so threads may share a script
         self._made: dict[int, tuple[Line, Reply]] = {}  # id of a line -> the line and its reply, which never changes
 
@@ -57,10 +59,18 @@ class ScriptedModel(ChatModel):
         tool_choice: str | None = None,
     ) -> Reply:
         """Answer with the next line, not by way of a stream: a loop's own time is measured with this model."""
-        said, settings = self.conversation(messages), Options.of(options, self.defaults)
+        said = self.conversation(messages)
+        settings = options if type(options) is Options else Options.of(options, self.defaults)
         held_to = None if schema is None else request_schema(schema)
-        offered = as_tools(tools) if tools else None
-        noted = {"messages": said, "tools": offered, "schema": held_to, "options": settings, "tool_choice": tool_choice}
+        if tools is not self._tools or type(tools) is list:  # a tuple stays as it was read
+            self._tools, self._offered = tools, as_tools(tools) if tools else None
+        noted = {
+            "messages": said,
+            "tools": self._offered,
+            "schema": held_to,
+            "options": settings,
+            "tool_choice": tool_choice,
+        }
         self.requests.append(noted)
         return self._reply(said, settings, next(self._turns))
 
@@ -86,20 +96,23 @@ class ScriptedModel(ChatModel):
         yield Chunk(reply=reply)
 
     def _reply(self, messages: list[ChatMessage], options: Options, turn: int) -> Reply:
-        line = self._line(turn)
+        lines = self.lines
+        if turn >= len(lines):
+            if not (self.cycle and lines):
+                raise UserError(
+                    f"The script of {self.name!r} has {len(lines)} lines; one more was asked for. "
+                    "Add a line, or cycle=True."
+                )
+            turn %= len(lines)
+        line = lines[turn]
         made = self._made.get(id(line))
-        reply = made[1] if made is not None and made[0] is line else _as_reply(line, messages).replace(model=self.name)
-        if made is None and not callable(line):
-            self._made[id(line)] = line, reply  # holding the line keeps its id from being used again
+        if made is not None and made[0] is line:
+            reply = made[1]
+        else:
+            reply = _as_reply(line, messages).replace(model=self.name)
+            if not callable(line):
+                self._made[id(line)] = line, reply  # holding the line keeps its id from being used again
         return reply.replace(text=cut_at_stop(reply.text, options.stop)) if options.stop else reply
-
-    def _line(self, turn: int) -> Line:
-        if turn >= len(self.lines) and not (self.cycle and self.lines):
-            raise UserError(
-                f"The script of {self.name!r} has {len(self.lines)} lines; one more was asked for. "
-                "Add a line, or cycle=True."
-            )
-        return self.lines[turn % len(self.lines)]
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the back end and a digest of the script."""

@@ -110,20 +110,20 @@ class Store:
         rows = self._all("SELECT reply FROM replies WHERE key = ?", reply_key(digest(request), fingerprint, repeat))
         return _reply(rows[0][0]) if rows else None
 
-    def replay(self, request: dict[str, Any], model: str, repeat: int = 0) -> tuple[Reply, dict[str, Any]]:
-        """Return the newest reply of a model of that name, with the fingerprint it was recorded under.
+    def replay(self, request: dict[str, Any], model: str, repeat: int = 0) -> Reply:
+        """Return the newest reply of a model of that name.
 
         Raises:
             ReplayMissError: there is none; says what differs from the nearest stored request.
         """
         rows = self._all(
-            "SELECT reply, fingerprint FROM replies WHERE request_digest = ? AND model = ? AND repeat = ? "
+            "SELECT reply FROM replies WHERE request_digest = ? AND model = ? AND repeat = ? "
             "ORDER BY created DESC, key LIMIT 1",
             digest(request), model, repeat,
         )  # fmt: skip
         if not rows:
             raise ReplayMissError(self.explain_miss(request, model, repeat))
-        return _reply(rows[0][0]), json.loads(rows[0][1])
+        return _reply(rows[0][0])
 
     def explain_miss(self, request: dict[str, Any], model: str, repeat: int) -> str:
         """Say which part of a key differs from the nearest stored request."""
@@ -230,11 +230,8 @@ class StoredModel(ChatModel):
     """Answer from a store, and ask the model behind it (if there is one) for what is missing."""
 
     def __init__(self, store: Store, model: ChatModel | None, name: str, repeat: int, defaults: Options) -> None:
-        self.store = store
-        self.model = model
-        self.name = name
-        self.repeat = repeat
-        self.defaults = defaults
+        self.store, self.model, self.repeat = store, model, repeat
+        self.name, self.defaults = name, defaults
 
     @property
     def supports_tools(self) -> bool:  # type: ignore[override]
@@ -245,7 +242,7 @@ class StoredModel(ChatModel):
         """Yield the stored reply in one piece, or the model's own stream, which is kept once it is whole."""
         asked = request.to_dict()
         if self.model is None:
-            yield from _played(self.store.replay(asked, self.name, self.repeat)[0])
+            yield from _played(self.store.replay(asked, self.name, self.repeat))
             return
         fingerprint = self.model.fingerprint()
         known = self.store.find(asked, fingerprint, self.repeat)
@@ -262,11 +259,7 @@ class StoredModel(ChatModel):
         return self.model.fingerprint() if self.model else {"backend": "replay", "name": self.name}
 
     def check(self) -> None:
-        """Raise now if there is nothing to answer from.
-
-        Raises:
-            ReplayMissError: a replay, and the store holds no reply of this model.
-        """
+        """Raise ReplayMissError now if this is a replay, and the store holds no reply of this model."""
         if self.model is not None:
             self.model.check()
         elif self.name not in self.store.models():

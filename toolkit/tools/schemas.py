@@ -7,6 +7,7 @@ Not here: checking arguments before a call (`toolkit.execution`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -110,14 +111,14 @@ def answer_of(text: str, keys: tuple[str, str] = ("name", "arguments")) -> str:
     >>> answer_of("It is noon.")
     'It is noon.'
     """
-    if not text.lstrip().startswith("{"):
+    value: Any = None
+    if text.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(text)
+    if not isinstance(value, dict):
         return text
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    if isinstance(value, dict) and set(value) == {ANSWER} and isinstance(value[ANSWER], str):
+    if set(value) == {ANSWER} and isinstance(value[ANSWER], str):
         return str(value[ANSWER])
-    if isinstance(value, dict) and str(value.get(keys[0])).casefold().replace("_", " ") == "final answer":
+    if str(value.get(keys[0])).casefold().replace("_", " ") == "final answer":
         return str(value.get(keys[1], ""))
     return text

@@ -9,45 +9,17 @@ import inspect
 import logging
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.tools.wiring import parameters_of
 
 
-@dataclass(frozen=True)
-class Description:
-    """Hold what a function says of itself: name, description, and the JSON Schema of its parameters."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-def describe(function: Callable[..., Any]) -> Description:
-    """Read name, description and parameter schema of a typed function.
+def describe(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return name, description and parameters (their JSON Schema) of a typed function.
 
     The description is the docstring without its argument section; each argument's text goes into the schema
     unless `Annotated[…, "text"]` or `Field(description=…)` already gave one.
-
-    Raises:
-        ConfigError: a parameter has no type, or its type has no JSON Schema.
-    """
-    name = getattr(function, "__name__", type(function).__name__)
-    summary, words = _docstring(function)
-    schema = parameters_model(function).model_json_schema(by_alias=True)
-    _strip_titles(schema)
-    schema.pop("description", None)
-    schema.setdefault("properties", {})
-    for parameter, text in words.items():
-        if parameter in schema["properties"]:
-            schema["properties"][parameter].setdefault("description", text)
-    return Description(name, summary, {"type": "object", **{k: v for k, v in schema.items() if k != "type"}})
-
-
-def parameters_model(function: Callable[..., Any]) -> Any:
-    """Return a pydantic model with one field per parameter of the function; it validates and coerces arguments.
 
     Raises:
         ConfigError: a parameter has no type, is positional-only, or its type has no JSON Schema.
@@ -55,46 +27,48 @@ def parameters_model(function: Callable[..., Any]) -> Any:
     import pydantic
 
     name = getattr(function, "__name__", type(function).__name__)
-    hints = resolved_hints(function, name)
-    fields: dict[str, Any] = {}
-    parameters = parameters_of(function)
-    if parameters is None:  # some builtins
-        raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.")
-    for parameter in parameters.values():
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-            continue
-        if is_injected(hints.get(parameter.name)):  # the invoker gives it, never the model
-            continue
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ConfigError(f"Parameter {parameter.name!r} of {name!r} is positional-only; models name arguments.")
-        if parameter.name not in hints:
-            raise ConfigError(
-                f"Parameter {parameter.name!r} of {name!r} has no type. Write {parameter.name}: str, say."
-            )
-        default = ... if parameter.default is parameter.empty else parameter.default
-        # an alias lets names pass that pydantic keeps for itself (a leading underscore, `model_…`)
-        fields[f"p_{parameter.name}"] = (
-            _annotated(hints[parameter.name]),
-            pydantic.Field(default, alias=parameter.name) if not _is_field(default) else default,
-        )
-    config = pydantic.ConfigDict(arbitrary_types_allowed=False, protected_namespaces=())
+    summary, words = _docstring(function)
+    fields = _fields(function, name)
+    # names are prefixed, so that those pass which pydantic keeps for itself (a leading underscore, `model_…`)
+    config = pydantic.ConfigDict(protected_namespaces=())
     try:
-        model = pydantic.create_model(name, __config__=config, **fields)
-        model.model_json_schema()
+        model = pydantic.create_model(name, __config__=config, **{f"p_{key}": value for key, value in fields.items()})
+        schema = model.model_json_schema(by_alias=True)
     except pydantic.errors.PydanticUserError as error:
         raise ConfigError(f"Cannot make a JSON Schema for {name!r}: {str(error).splitlines()[0]}") from None
-    return model
+    _strip_titles(schema)
+    names = dict(zip(schema.get("properties", {}), fields, strict=True))
+    for key, known in names.items():
+        schema["properties"][known] = schema["properties"].pop(key)
+    if "required" in schema:
+        schema["required"] = [names[key] for key in schema["required"]]
+    for key in words.keys() & fields.keys():
+        schema["properties"][key].setdefault("description", words[key])
+    parameters = {"type": "object", **{key: value for key, value in schema.items() if key != "type"}}
+    parameters.setdefault("properties", {})
+    return {"name": name, "description": summary, "parameters": parameters}
+
+
+def _fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Return type and default of each parameter that a model gives; the invoker gives such as the live State."""
+    hints, parameters = resolved_hints(function, name), parameters_of(function)
+    if parameters is None:  # some builtins
+        raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.")
+    fields: dict[str, Any] = {}
+    for key, parameter in parameters.items():
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or is_injected(hints.get(key)):
+            continue
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise ConfigError(f"Parameter {key!r} of {name!r} is positional-only; models name arguments.")
+        if key not in hints:
+            raise ConfigError(f"Parameter {key!r} of {name!r} has no type. Write {key}: str, say.")
+        fields[key] = _annotated(hints[key]), ... if parameter.default is parameter.empty else parameter.default
+    return fields
 
 
 def is_injected(hint: Any) -> bool:
     """Tell whether a parameter of this type is given by the invoker, such as the live State."""
     return any(getattr(kind, "injected_into_tools", False) for kind in (hint, *typing.get_args(hint)))
-
-
-def _is_field(value: Any) -> bool:
-    from pydantic.fields import FieldInfo
-
-    return isinstance(value, FieldInfo)
 
 
 def _annotated(hint: Any) -> Any:

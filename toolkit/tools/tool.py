@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, overload
 
 from toolkit.errors import ConfigError, ToolInvocationError
-from toolkit.tools.wiring import check_inputs, check_outputs, names_of
+from toolkit.tools.wiring import check_inputs, check_outputs, parameters_of
 
 Effect = Literal["reads", "writes", "dangerous"]
 
@@ -56,7 +56,8 @@ class Tool:
             raise ConfigError(f"A tool needs a name; got {self.name!r}.")
         check_schema(self.parameters, self.name)
         if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
-            check_inputs(self.name, self.inputs_from_state or {}, {*self.properties, *names_of(self.function)})
+            names = parameters_of(self.function) if self.function else None
+            check_inputs(self.name, self.inputs_from_state or {}, {*self.properties, *(names or ())})
             check_outputs(self.name, self.outputs_to_state or {}, self.outputs_to_string or {})
         if self.effect not in get_args(Effect):
             raise ConfigError(f"effect of tool {self.name!r} must be one of {get_args(Effect)}, not {self.effect!r}.")
@@ -80,14 +81,8 @@ class Tool:
         """
         from toolkit.tools.signatures import describe
 
-        found = describe(function)
-        return cls(
-            name or found.name,
-            found.description if description is None else description,
-            options.pop("parameters", None) or found.parameters,
-            function,
-            **options,
-        )
+        given = {"name": name or None, "description": description, **options}
+        return cls(**describe(function) | {k: v for k, v in given.items() if v is not None}, function=function)
 
     @property
     def tool_spec(self) -> dict[str, Any]:
@@ -110,10 +105,10 @@ class Tool:
         Raises:
             ToolInvocationError: the function raised, or there is none.
         """
-        if self.function is None:
-            raise ToolInvocationError(f"Tool {self.name!r} has no function, so it can be shown but not run.")
         try:
-            return self.function(**arguments)
+            return self(**arguments)
+        except ToolInvocationError:
+            raise
         except Exception as error:
             raise ToolInvocationError(
                 f"Tool {self.name!r} failed with {type(error).__name__}: {error} (arguments {arguments!r})."

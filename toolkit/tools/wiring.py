@@ -29,13 +29,8 @@ def check_inputs(name: str, inputs_from_state: Mapping[str, Any], known: Iterabl
             )
 
 
-def names_of(function: Callable[..., Any] | None) -> list[str]:
-    """Return the names of a function's parameters; none where it has no signature to read, as some builtins."""
-    return list(parameters_of(function) or ()) if function is not None else []
-
-
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
-    """Return a function's parameters by name; None where it has no signature to read."""
+    """Return a function's parameters by name; None where it has no signature to read, as some builtins."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,34 +96,35 @@ class Journal:
             rest = rest[self._out.write(rest) or 0 :]
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.is_file():
-        raise ConfigError(f"There is no trace file {str(path)!r}.")
-    # not splitlines: JSON text may hold U+2028 and its like as they are
-    for line in path.read_text("utf-8", errors="replace").split("\n"):
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):  # the half line of a killed process
-            continue
-        if isinstance(value, dict):
-            yield value
-
-
 def runs_in(path: Path) -> list[dict[str, Any]]:
     """Return the runs of a file as `Trace.from_dict` takes them, in the order they began.
 
     Raises:
         ConfigError: no such file.
     """
+    if not path.is_file():
+        raise ConfigError(f"There is no trace file {str(path)!r}.")
     runs: list[dict[str, Any]] = []
     by_id: dict[Any, dict[str, Any]] = {}
-    for line in _lines(path):
+    # not splitlines: JSON text may hold U+2028 and its like as they are
+    for text in path.read_text("utf-8", errors="replace").split("\n"):
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError):  # the half line of a killed process
+            continue
+        if not isinstance(line, dict):
+            continue
         if "version" in line:
-            runs.append({**line, "events": [], "table": [], **_unfinished()})
-            by_id[line.get("id")] = runs[-1]
+            runs.append({**line, "events": [], "table": [], **_UNFINISHED})
+            by_id[str(line.get("id"))] = runs[-1]
         elif runs:
-            _add_line(by_id.get(line.get("run"), runs[-1]), line)  # older files name no run in their lines
+            _add_line(by_id.get(str(line.get("run")), runs[-1]), line)  # older files name no run in their lines
     return runs
+
+
+_UNFINISHED = dict.fromkeys(("structured_response", "error")) | {
+    "messages": [], "state": {}, "stop_reason": "unfinished", "seconds": 0.0,
+}  # fmt: skip
 
 
 def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
@@ -137,14 +138,3 @@ def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
             run["messages"] = event["data"].get("messages", [])
     elif "end" in line:
         run.update(line["end"])
-
-
-def _unfinished() -> dict[str, Any]:
-    return {
-        "messages": [],
-        "state": {},
-        "structured_response": None,
-        "stop_reason": "unfinished",
-        "error": None,
-        "seconds": 0.0,
-    }

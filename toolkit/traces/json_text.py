@@ -1,7 +1,7 @@
-"""How does any value become JSON text, whatever it is? as_json: what JSON cannot hold becomes text, nothing raises.
+"""How does any value become JSON text, and the JSON text of others a value? as_json, parsed, read_text.
 
 Tools, hooks and users put anything into states and arguments: tuples as keys, values that hold themselves, objects
-whose `str` fails. A record of a run must not fail on them.
+whose `str` fails. A record of a run must not fail on them: what JSON cannot hold becomes text, nothing raises.
 Not here: text that a model or a tool is to read back (`toolkit.execution`).
 """
 
@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from toolkit.errors import ConfigError
 
 DEEPEST = 100  # levels; JSON readers give up at some depth too
 
@@ -67,3 +70,25 @@ def as_text(value: Any) -> str:
         return str(value)
     except Exception:
         return f"<{type(value).__name__}>"
+
+
+def parsed(text: str, where: str) -> Any:
+    """Return what JSON text holds; ConfigError, which begins with `where`, if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where} is no JSON: {error}.") from None
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        ConfigError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} is not UTF-8: {error}. Save it as UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None

@@ -85,6 +85,7 @@ class Trace:
         error: what ended the run, as text, or None.
         started: wall-clock time of the start, seconds since 1970.
         seconds: how long the run took.
+        listeners: what is told of each event as it happens; its file first, if it has one.
     """
 
     def __init__(self, agent: str | None = None, file: str | Path | None = None) -> None:
@@ -98,20 +99,22 @@ class Trace:
         self.error: str | None = None
         self.started = time.time()
         self.seconds = 0.0
-        self.listener: Callable[[Event], None] | None = None
+        self.listeners: list[Callable[[Event], None]] = []
         self._zero = time.perf_counter()
         self._file: Journal | None = None
         if file is not None:
             self._file = Journal(Path(file), self.id, {"version": VERSION, **self._head()})
+            self.listeners.append(self._write_event)
 
     def record(self, kind: str, source: str = "agent", **data: Any) -> None:
-        """Add an event, and write it to the file if there is one."""
+        """Add an event and tell the listeners of it; the file, if there is one, is the first of them."""
         event = Event(kind, time.perf_counter() - self._zero, source, data)
         self.events.append(event)
-        if self._file is not None:
-            self._write("event", lambda table: _event_line(event, table))
-        if self.listener is not None:
-            self.listener(event)
+        for told in self.listeners:
+            told(event)
+
+    def _write_event(self, event: Event) -> None:
+        self._write("event", lambda table: _event_line(event, table))
 
     def finish(self, messages: Iterable[ChatMessage], reason: str, state: Mapping[str, Any] | None = None) -> None:
         """Note how the run ended."""

@@ -1,20 +1,20 @@
 """Show a trace in a notebook: static HTML, one folded step for each event, readable on GitHub in light and dark.
 
-Everything in a trace may come from a model or a tool, so every text is escaped; long ones are cut, and the whole
-view has a size limit. A trace shows itself through this module, so the module does not know its class; `Trace` and
-`Event` stand here as Any.
-Not here: the trace itself (`toolkit.traces.trace`), what its steps are (`toolkit.traces.steps`).
+Everything in a trace may come from a model, a tool or a hand: every text is escaped where it is put into HTML, in
+`_escaped` and nowhere else. Long texts are cut, and the whole view has a size limit. A trace shows itself through
+this module, so the module does not know its class; `Trace` stands here as Any.
+Not here: the trace itself (`toolkit.traces.trace`), what its steps are and how they are told (`toolkit.traces.text`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
 from toolkit.messages import ChatMessage
-from toolkit.traces.json_text import as_json, writable
-from toolkit.traces.steps import Step, brief, call_text, calls_of, ending, figures, steps, took
+from toolkit.traces.json_text import as_json, as_text, writable
+from toolkit.traces.text import Step, call_text, ending, mappings, steps, words
 
 MOST_TEXT = 4_000  # characters of one text
 MOST_HTML = 400_000  # characters of the whole view
@@ -26,109 +26,81 @@ _BAD = "color:#d1242f"
 
 def render(trace: Any) -> str:
     """Return the trace as HTML."""
-    head = f"<div><b>{escape(trace.agent or 'Trace')}</b> · {escape(ending(trace))}</div>"
-    if trace.error:
-        head += f"<div style='{_BAD}'>{_cut(trace.error)}</div>"
-    if trace.text:
-        head += f"<div style='{_BOX}'><b>Answer</b><pre style='{_PRE}'>{_cut(trace.text)}</pre></div>"
-    parts, size, shown = [head], len(head), 0
-    told = steps(trace)
-    for step in told:
+    parts = [f"<div><b>{_escaped(trace.agent or 'Trace')}</b> · {_escaped(ending(trace))}</div>"]
+    parts += [_text("Error", trace.error)] if trace.error else []
+    parts += [_text("Answer", trace.text)] if trace.text else []
+    size, told = sum(map(len, parts)), steps(trace)
+    for shown, step in enumerate(told):
         html = _step(step)
-        if size + len(html) > MOST_HTML:
+        size += len(html)
+        if size > MOST_HTML:
             parts.append(f"<div>… {len(told) - shown} more steps; see <code>trace.events</code>.</div>")
             break
         parts.append(html)
-        size, shown = size + len(html), shown + 1
     return writable(f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}</div>")
 
 
 def _step(step: Step) -> str:
-    first = step.event
-    title, body = _VIEWS.get(first.kind, _other)(step)
-    origin = f" <small>({escape(first.source)})</small>" if first.source != "agent" else ""
-    at = f"<small>at {round(first.at, 6):.3f} s</small>"  # as the trace's file keeps it
-    return f"<details style='{_BOX}'><summary>{title}{origin} {at}</summary>{body}</details>"
+    word, told = words(step)
+    bad = f" style='{_BAD}'" if word in ("error", "refused") else ""
+    at = f"<small>at {_escaped(f'{round(step.event.at, 6):.3f}')} s</small>"  # as the trace's file keeps it
+    title = f"<b{bad}>{_escaped(word.capitalize())}</b> {_escaped(told)} {at}"
+    body = "".join(_BODIES.get(step.event.kind, _other)(step))
+    return f"<details style='{_BOX}'><summary>{title}</summary>{body}</details>"
 
 
-def _model(step: Step) -> tuple[str, str]:
-    data = step.data
-    reply = data.get("reply") or {}
-    title = f"<b>Model</b> {escape(str(data.get('model') or ''))}"
+def _model(step: Step) -> Iterator[str]:
+    reply, tools = step.part("reply"), step.data.get("tools")
+    offered = ", ".join(map(as_text, tools)) if tools and isinstance(tools, (list, tuple)) else "none"
+    yield _text("Arm and tools offered", f"{as_text(step.data.get('arm') or '?')}: {offered}")
+    messages = [m for m in step.event.data.get("messages", ()) if isinstance(m, ChatMessage)]
+    prompt = "".join(_text(message.role.value, _said(message)) for message in messages)
+    yield f"<details><summary>Exact prompt</summary>{prompt}</details>"
     if step.done:
-        names = ", ".join(str(call.get("tool_name")) for call in calls_of(data))
-        title += f" → {escape(names) if names else 'answer'} · {escape(figures(reply))}"
-        if reply.get("fault"):
-            title += f" · <span style='{_BAD}'>{escape(str(reply['fault'].get('kind')))}</span>"
-    else:
-        title += f" · <span style='{_BAD}'>no reply</span>"
-    prompt = "".join(_message(m) for m in step.event.data.get("messages", ()))
-    offered = ", ".join(map(str, data.get("tools") or ())) or "none"
-    arm = f"Arm {escape(str(data['arm']))}, tools" if data.get("arm") else "Tools"
-    body = f"<div>{arm} offered: {escape(offered)}</div>"
-    body += f"<details><summary>Exact prompt</summary>{prompt}</details>"
-    if step.done:
-        body += _reply(reply, data.get("extraction"), calls_of(data))
-    return title, body
-
-
-def _reply(reply: Mapping[str, Any], extraction: Any, calls: list[Any]) -> str:
-    spans = [tuple(c["span"]) for c in (extraction or {}).get("calls", ()) if c.get("span")]
-    body = f"<div>Raw reply</div><pre style='{_PRE}'>{_marked(reply.get('text') or '', spans)}</pre>"
+        yield _text("Raw reply", reply.get("text"), (call.get("span") for call in step.calls))
     if reply.get("thinking"):
-        body += f"<details><summary>Thinking</summary><pre style='{_PRE}'>{_cut(reply['thinking'])}</pre></details>"
-    for call in calls:
-        notes = ", ".join([str(call.get("syntax") or ""), *map(str, call.get("repairs") or ())])
-        body += f"<div>Call <code>{_cut(call_text(call))}</code> <small>{escape(notes)}</small></div>"
-    for bad in (extraction or {}).get("rejected", ()):
-        body += (
-            f"<div style='{_BAD}'>Not a call: {_cut(bad.get('reason'))} <small>{_cut(bad.get('detail'))}</small></div>"
-        )
-    return body
+        yield _text("Thinking", reply["thinking"])
+    for call in step.calls:
+        notes = [call.get("syntax"), call.get("repairs")]
+        yield _text("Call", " · ".join([call_text(call), *map(as_text, filter(None, notes))]))
+    for bad in mappings(step.part("extraction").get("rejected")):
+        yield _text("Not a call", f"{as_text(bad.get('reason'))}: {as_text(bad.get('detail'))}")
 
 
-def _tool(step: Step) -> tuple[str, str]:
-    call, result = step.data.get("call") or {}, step.data.get("result") or {}
-    title = f"<b>Tool</b> <code>{_cut(call_text(call), 120)}</code>"
-    if not step.done:
-        return f"{title} · <span style='{_BAD}'>no result</span>", ""
-    failed = f" · <span style='{_BAD}'>error</span>" if result.get("error") else ""
-    return f"{title}{failed} · {took(step.data)}", f"<pre style='{_PRE}'>{_cut(result.get('result'))}</pre>"
+def _said(message: ChatMessage) -> str:
+    calls = [call_text(call.to_dict()) for call in message.tool_calls]
+    results = [as_text(result.result) for result in message.tool_call_results]
+    return "\n".join([*message.texts, *calls, *results])
 
 
-def _other(step: Step) -> tuple[str, str]:
-    kind = step.event.kind
-    bad = f" style='{_BAD}'" if kind in ("error", "refused") else ""
-    shown = step.data.get("state", step.data) if kind == "update" else step.data  # the title names the fields
-    return (
-        f"<b{bad}>{escape(kind.capitalize())}</b> {_cut(brief(step), 120)}",
-        f"<pre style='{_PRE}'>{_cut(as_json(shown, indent=1))}</pre>",
-    )
+def _tool(step: Step) -> Iterator[str]:
+    if step.done:
+        yield _text("Result", step.part("result").get("result"))
 
 
-_VIEWS = {"model_call": _model, "tool_call": _tool}
+def _other(step: Step) -> Iterator[str]:
+    # the title of an update names its fields
+    shown = step.data.get("state", step.data) if step.event.kind == "update" else step.data
+    yield _text("Data", as_json(shown, indent=1))
 
 
-def _message(message: ChatMessage) -> str:
-    said = "\n".join(message.texts)
-    calls = "\n".join(call_text(call.to_dict()) for call in message.tool_calls)
-    results = "\n".join(str(result.result) for result in message.tool_call_results)
-    text = "\n".join(part for part in (said, calls, results) if part)
-    return f"<div><b>{escape(message.role.value)}</b></div><pre style='{_PRE}'>{_cut(text)}</pre>"
+_BODIES = {"model_call": _model, "tool_call": _tool}
 
 
-def _marked(text: str, spans: list[tuple[int, int]]) -> str:
-    """Escape a reply and mark where its calls were read."""
-    html, place = "", 0
-    for start, end in sorted(spans):
-        if start >= place and end > start and end <= MOST_TEXT:
-            html += f"{escape(text[place:start])}<mark style='{_MARK}'>{escape(text[start:end])}</mark>"
+def _text(label: str, value: Any, spans: Iterable[Any] = ()) -> str:
+    """Return a text under its label, cut at `MOST_TEXT`, with the spans of calls marked."""
+    text, html, place = "" if value is None else as_text(value), "", 0
+    pairs = [
+        span for span in spans if isinstance(span, (list, tuple)) and len(span) == 2 and {*map(type, span)} == {int}
+    ]
+    for start, end in sorted(map(tuple, pairs)):
+        if place <= start < end <= MOST_TEXT:
+            html += f"{_escaped(text[place:start])}<mark style='{_MARK}'>{_escaped(text[start:end])}</mark>"
             place = end
-    return html + _cut(text[place:], MOST_TEXT)
+    html += _escaped(text[place:MOST_TEXT])
+    rest = f"<i>… {len(text) - MOST_TEXT} characters more</i>" if len(text) > MOST_TEXT else ""
+    return f"<div>{_escaped(label)}</div><pre style='{_PRE}'>{html}{rest}</pre>"
 
 
-def _cut(value: Any, most: int = MOST_TEXT) -> str:
-    text = value if isinstance(value, str) else "" if value is None else str(value)
-    if len(text) <= most:
-        return escape(text)
-    return f"{escape(text[:most])}<i>… {len(text) - most} characters more</i>"
+def _escaped(value: Any) -> str:
+    return escape(as_text(value))

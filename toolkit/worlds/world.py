@@ -24,7 +24,7 @@ from toolkit.tools import Effect, Tool
 WORLDS = {
     "home": "toolkit.worlds.home:Home",
     "lab": "toolkit.worlds.lab:Lab",
-    "marketplace": "toolkit.worlds.marketplace.world:Shop",
+    "marketplace": "toolkit.worlds.marketplace.catalogue:Marketplace",
     "travel": "toolkit.worlds.travel:Travel",
 }
 Make = Callable[[Mapping[str, Any] | None], Any]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError
-from toolkit.execution.openapi.auth import Signature, as_credentials, check_names, signature
-from toolkit.execution.openapi.request import HttpRequest
+from toolkit.execution.openapi.auth import as_credentials, sign
+from toolkit.execution.openapi.http import HttpRequest
 from toolkit.execution.secrets import Secret
 
 HEADER = {"type": "apiKey", "in": "header", "name": "X-Key"}
@@ -18,33 +19,39 @@ BEARER = {"type": "http", "scheme": "bearer"}
 BASIC = {"type": "http", "scheme": "Basic"}
 
 
-def signed(security: list[Any], schemes: dict[str, Any], credentials: Any) -> Signature:
-    return signature(security, schemes, as_credentials(credentials))
+PLAIN = HttpRequest("GET", "https://h/x")
+
+
+def signed(security: list[Any], schemes: dict[str, Any], credentials: Any, request: HttpRequest = PLAIN) -> HttpRequest:
+    return sign(request, security, schemes, as_credentials(credentials))[0]
 
 
 @pytest.mark.parametrize(
     ("scheme", "secret", "expected"),
     [
-        (HEADER, "tok/en 1", Signature(headers=(("X-Key", b"tok/en 1"),), values=("tok/en 1",))),
-        (QUERY, "tok/en 1", Signature(query=(("key", "tok%2Fen%201"),), values=("tok/en 1",))),
-        (COOKIE, "tok;en", Signature(cookies=(("sid", "tok%3Ben"),), values=("tok;en",))),
-        (BEARER, "token", Signature(headers=(("Authorization", b"Bearer token"),), values=("token",))),
-        (BASIC, "u:p", Signature(headers=(("Authorization", b"Basic dTpw"),), values=("u:p", "p"))),
+        (HEADER, "tok/en 1", {"fields": (("X-Key", b"tok/en 1"),)}),
+        (QUERY, "tok/en 1", {"query": (("key", "tok%2Fen%201"),)}),
+        (COOKIE, "tok;en", {"cookies": (("sid", "tok%3Ben"),)}),
+        (BEARER, "token", {"fields": (("Authorization", b"Bearer token"),)}),
+        (BASIC, "user:pass", {"fields": (("Authorization", b"Basic dXNlcjpwYXNz"),)}),
     ],
     ids=["header", "query", "cookie", "bearer", "basic"],
 )
-def test_places(scheme: dict[str, Any], secret: str, expected: Signature) -> None:
-    assert signed([{"s": []}], {"s": scheme}, secret) == expected
+def test_places(scheme: dict[str, Any], secret: str, expected: dict[str, Any]) -> None:
+    request, mask = sign(PLAIN, [{"s": []}], {"s": scheme}, as_credentials(secret))
+    assert request == replace(PLAIN, **expected)
+    assert mask(f"it said {secret}!") == "it said [hidden]!"
+    assert mask(f"it said {secret.partition(':')[2] or secret}!") == "it said [hidden]!"
 
 
 @pytest.mark.parametrize("form", ["JWT", "Token {}", "opaque", None])
 def test_bearer_format_does_not_swallow_the_token(form: Any) -> None:  # B-W17
     found = signed([{"s": []}], {"s": {**BEARER, "bearerFormat": form}}, "the-token")
-    assert found.headers == (("Authorization", b"Bearer the-token"),)
+    assert found.fields == (("Authorization", b"Bearer the-token"),)
 
 
 def test_bearer_is_not_written_twice() -> None:
-    assert signed([{"s": []}], {"s": BEARER}, "Bearer abcd").headers == (("Authorization", b"Bearer abcd"),)
+    assert signed([{"s": []}], {"s": BEARER}, "Bearer abcd").fields == (("Authorization", b"Bearer abcd"),)
 
 
 @pytest.mark.parametrize("credentials", [None, {"other": "x"}], ids=["none", "another"])
@@ -60,17 +67,17 @@ def test_unset_environment_variable_is_an_error_before_sending(monkeypatch: pyte
 
 
 def test_no_requirement_sends_no_credential() -> None:  # B-W13: an operation's [] is honoured by the caller
-    assert signed([], {"s": BEARER}, "token") == Signature()
+    assert signed([], {"s": BEARER}, "token") == PLAIN
 
 
 def test_alternatives_take_the_first_that_can_be_met() -> None:
     schemes = {"a": HEADER, "b": BEARER}
-    assert signed([{"a": []}, {"b": []}], schemes, {"b": "token"}).headers == (("Authorization", b"Bearer token"),)
+    assert signed([{"a": []}, {"b": []}], schemes, {"b": "token"}).fields == (("Authorization", b"Bearer token"),)
 
 
 def test_the_required_scheme_counts_not_the_first_one() -> None:
     found = signed([{"b": []}], {"a": HEADER, "b": BEARER}, "token")
-    assert found.headers == (("Authorization", b"Bearer token"),)
+    assert found.fields == (("Authorization", b"Bearer token"),)
 
 
 def test_schemes_that_belong_together() -> None:
@@ -81,8 +88,8 @@ def test_schemes_that_belong_together() -> None:
 
 
 def test_anonymous_alternative() -> None:
-    assert signed([{}, {"s": []}], {"s": BEARER}, None) == Signature()
-    assert signed([{}, {"s": []}], {"s": BEARER}, "token").values == ("token",)
+    assert signed([{}, {"s": []}], {"s": BEARER}, None) == PLAIN
+    assert signed([{}, {"s": []}], {"s": BEARER}, "token").fields == (("Authorization", b"Bearer token"),)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +110,7 @@ def test_other_schemes_are_refused_without_showing_the_credential(scheme: Any) -
 
 
 def test_access_token_got_elsewhere_can_be_given_by_name() -> None:
-    assert signed([{"s": []}], {"s": {"type": "oauth2"}}, {"s": "token"}).headers == (
+    assert signed([{"s": []}], {"s": {"type": "oauth2"}}, {"s": "token"}).fields == (
         ("Authorization", b"Bearer token"),
     )
 
@@ -125,7 +132,7 @@ def test_unusable_credentials_are_not_shown(scheme: Any, secret: str, match: str
 
 
 def test_line_break_at_the_end_of_a_key_is_dropped() -> None:
-    assert signed([{"s": []}], {"s": HEADER}, "key-1\n").headers == (("X-Key", b"key-1"),)
+    assert signed([{"s": []}], {"s": HEADER}, "key-1\n").fields == (("X-Key", b"key-1"),)
 
 
 def test_credentials_that_the_document_has_no_use_for() -> None:
@@ -136,7 +143,7 @@ def test_credentials_that_the_document_has_no_use_for() -> None:
 
 def test_unknown_scheme_name() -> None:
     with pytest.raises(ConfigError, match="'nope'; the document has: s"):
-        check_names(as_credentials({"nope": "x"}), {"s": BEARER})
+        as_credentials({"nope": "x"}, {"s": BEARER})
 
 
 def test_undescribed_scheme() -> None:
@@ -146,11 +153,9 @@ def test_undescribed_scheme() -> None:
 
 def test_arguments_cannot_replace_the_credential() -> None:
     request = HttpRequest("GET", "https://h/x", (("key", "mine"),), (("x-key", b"mine"),), (("sid", "mine"),))
-    found = signed(
-        [{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, {"a": "real", "b": "real", "c": "real"}
-    )
-    result = found.sign(request)
-    assert (result.query, result.headers, result.cookies) == (
+    real = {"a": "real", "b": "real", "c": "real"}
+    result = signed([{"a": [], "b": [], "c": []}], {"a": HEADER, "b": QUERY, "c": COOKIE}, real, request)
+    assert (result.query, result.fields, result.cookies) == (
         (("key", "real"),),
         (("X-Key", b"real"),),
         (("sid", "real"),),
@@ -158,4 +163,5 @@ def test_arguments_cannot_replace_the_credential() -> None:
 
 
 def test_repr_shows_nothing() -> None:
-    assert repr(signed([{"s": []}], {"s": BEARER}, "s3cret-token")) == "Signature(1 credentials)"
+    shown = repr(sign(PLAIN, [{"s": []}], {"s": BEARER}, as_credentials("s3cret-token")))
+    assert shown == "(HttpRequest(GET https://h/x), Mask(1 credentials))"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import logging
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError
-from toolkit.execution.openapi.http import Limits, WireRequest, _Watch, exchange, fetch, origin, place
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
+from toolkit.execution.openapi.http import HttpRequest, Limits, _Watch, exchange, no_downgrade, origin, place
 
 LIMITS = Limits(timeout_s=5, max_bytes=10_000)
 
 
 def get(url: str, limits: Limits = LIMITS, **headers: str) -> Any:
-    return exchange(WireRequest("GET", url, tuple((k, v.encode()) for k, v in headers.items())), limits)
+    return exchange(HttpRequest("GET", url, (), tuple((k, v.encode()) for k, v in headers.items())), limits)
 
 
 class RawServer:
@@ -193,21 +192,14 @@ def test_redirects_are_bounded(echo: Any) -> None:
 def test_redirected_post(httpserver: Any, status: int, method: str, body: bytes) -> None:
     httpserver.expect_ordered_request("/a").respond_with_data("", status, {"Location": "/b"})
     httpserver.expect_ordered_request("/b", method=method, data=body).respond_with_data("ok")
-    request = WireRequest("POST", httpserver.url_for("/a"), (("Content-Type", b"text/plain"),), b"data")
+    request = HttpRequest("POST", httpserver.url_for("/a"), (), (("Content-Type", b"text/plain"),), (), b"data")
     assert exchange(request, LIMITS).body == b"ok"
 
 
 def test_documents_are_not_fetched_from_https_by_http() -> None:
-    from toolkit.execution.openapi.http import _no_downgrade
-
-    assert not _no_downgrade("https://a/x", "http://a/x")
-    assert not _no_downgrade("http://a/x", "file:///x")
-    assert _no_downgrade("http://a/x", "https://b/x")
-
-
-def test_fetch_sends_no_credentials(echo: Any) -> None:
-    fetch(f"{echo.url}/x", LIMITS)
-    assert not {"Authorization", "Cookie"} & set(echo.last.headers)
+    assert not no_downgrade("https://a/x", "http://a/x")
+    assert not no_downgrade("http://a/x", "file:///x")
+    assert no_downgrade("http://a/x", "https://b/x")
 
 
 def test_nothing_of_the_url_is_logged(echo: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -215,12 +207,6 @@ def test_nothing_of_the_url_is_logged(echo: Any, caplog: pytest.LogCaptureFixtur
     get(f"{echo.url}/x?key=s3cret", X_Key="s3cret")
     mine = [record.getMessage() for record in caplog.records if record.name.startswith("http")]
     assert not [line for line in mine if "s3cret" in line]
-
-
-def test_missing_package_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(UserError, match=r"local-tool-calling\[openapi\]"):
-        get("http://127.0.0.1:9")
 
 
 def test_place_and_origin() -> None:

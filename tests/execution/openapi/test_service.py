@@ -278,7 +278,7 @@ def test_relative_server_belongs_to_the_documents_host(echo: Any) -> None:  # B-
 
 def test_no_server_at_all() -> None:
     with pytest.raises(ConfigError, match="Give server="):
-        OpenAPIService.load(spec("/v1")).request("list_dogs", {})
+        OpenAPIService.load(spec("/v1")).call("list_dogs", {})
 
 
 # ---------------------------------------------------------------- as tools

@@ -123,12 +123,13 @@ def test_yaml_keeps_texts_as_texts() -> None:
     assert spec.document["x"]["200"]["enum"] == ["NO", "2020-01-01", "1", "12:30", "on", True, 1, 1.5, None, 1000.0]
 
 
-def test_size_is_bounded(tmp_path: Path, echo: Any) -> None:
+def test_size_is_bounded(tmp_path: Path, echo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.execution.openapi.spec._MAX_BYTES", 500)
     (tmp_path / "a.json").write_text(json.dumps(DOCUMENT) + " " * 1000)
     echo.says(json.dumps(DOCUMENT) + " " * 1000)
     for source in (tmp_path / "a.json", f"{echo.url}/a.json", json.dumps(DOCUMENT) + "\n" * 1000):
         with pytest.raises(ConfigError, match="500 bytes"):
-            load_spec(source, max_bytes=500)
+            load_spec(source)
 
 
 def test_reference_with_escapes() -> None:

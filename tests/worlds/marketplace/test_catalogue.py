@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.errors import ConfigError
 from toolkit.tools import as_tools
-from toolkit.worlds.marketplace import (
+from toolkit.worlds.marketplace.catalogue import (
+    CARD,
+    SHOWN,
+    Category,
     InvalidRequestError,
     Marketplace,
     UnknownDesignerError,
     UnknownOrderError,
     UnknownProductError,
 )
-from toolkit.worlds.marketplace.catalogue import CARD, SHOWN, Category
 
 FOLDER = Path(__file__).parents[3] / "data" / "marketplace"
 HOME = {"name": "Ada Moreau", "street": "12 Quai Bleu", "postcode": "31000", "city": "Toulouse", "country": "France"}
@@ -39,9 +40,7 @@ SOLD_OUT = next(row for row in PRODUCTS if not row["in_stock"])
 
 @pytest.fixture(scope="module")
 def shop():
-    market = Marketplace()
-    yield market
-    market.close()
+    return Marketplace()
 
 
 def test_the_files_are_what_the_script_makes():
@@ -189,26 +188,6 @@ def test_any_text_is_a_designer_or_unknown(shop, text):
         with pytest.raises(UnknownDesignerError) as caught:
             shop.get_designer_information(text)
         assert repr(text) in str(caught.value)
-
-
-def test_a_file_is_filled_once_and_keeps_orders(tmp_path):
-    path = tmp_path / "shop.sqlite"
-    first = Marketplace(path)
-    number = first.place_order([item(IN_STOCK)], HOME)["order_id"]
-    first.close()
-    again = Marketplace(path)
-    assert again.get_order(number)["ship_to"] == HOME
-    assert len(again.search()) == len(PRODUCTS)
-    again.close()
-
-
-@pytest.mark.parametrize("bad", ["no database", "no folder"])
-def test_an_unusable_file_is_one_clear_message(tmp_path, bad):
-    path = tmp_path / "x.sqlite" if bad == "no database" else tmp_path / "missing" / "x.sqlite"
-    if bad == "no database":
-        path.write_bytes(b"this is no database, " * 100)
-    with pytest.raises(ConfigError, match=r"x\.sqlite.*Give a new file"):
-        Marketplace(path)
 
 
 def test_many_threads_may_ask_and_order_at_once(shop):

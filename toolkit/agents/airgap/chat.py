@@ -18,8 +18,7 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from toolkit.agents import drivers, modes
-from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
-from toolkit.agents.airgap.rounds import Rounds, Steps
+from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply, Rounds, Steps
 from toolkit.agents.drivers import Ask, Send, Work, Worker
 from toolkit.agents.originals.airgap import OriginalAirgapChat
 from toolkit.asking import stream_reader
@@ -168,7 +167,7 @@ class AirgapChat:
                 if event.kind == "tool_result":
                     send(AirgapChunk(result=event.data["result"]))
 
-            trace.listener = listen
+            trace.listeners.append(listen)
             return AirgapChunk(reply=await drivers.driven(steps, Worker(token), mode))
 
         return work

@@ -1,10 +1,10 @@
-"""What does AirgapChat send, run and keep, round by round? One generator without I/O.
+"""What does AirgapChat send, run and keep, round by round, and what comes back? One generator without I/O.
 
 A run is: ask the model, read its calls, run them, put the results into delimited blocks, ask again; until a reply
 holds no call or the limit is reached. The history only grows, so a server's prefix cache is hit in every round.
 
-Not here: who does what it wants (`toolkit.agents.drivers`), how results are written down (`blocks`), what comes back
-(`reply`), the original's rules (`toolkit.agents.originals.airgap`).
+Not here: who does what it wants (`toolkit.agents.drivers`), how results are written down (`blocks`), the original's
+rules (`toolkit.agents.originals.airgap`).
 """
 
 from __future__ import annotations
@@ -17,42 +17,114 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.agents.airgap import blocks
-from toolkit.agents.airgap.reply import AirgapReply
 from toolkit.agents.drivers import Act, Ask
 from toolkit.agents.modes import invoked
 from toolkit.asking import check_reply, read, request
 from toolkit.errors import did_you_mean
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.extraction.types import ExtractedCall, Extraction
-from toolkit.messages import ChatMessage, ToolCallResult
+from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
 from toolkit.models.base import ChatModel, Reply
 from toolkit.recipes import Recipe
 from toolkit.tools import Tool
 from toolkit.traces import Trace
 
-Steps = Generator[Ask | Act, Any, AirgapReply]
 _WRITABLE_NAME = re.compile(r"[\w.\-:/]+")  # what every call syntax can carry
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """Hold the settings of a run; `steps` is the run itself.
+class AirgapReply:
+    """Show a run of AirgapChat; `AirgapReply(error.trace)` shows one that failed."""
 
-    Attributes:
-        recipe: how requests are put and replies are read.
-        model: who is asked.
-        tools: what may be called, under the names that the model is shown.
-        registered: shown name -> the name the tool was given, where the two differ.
-        invoker: runs the tools; None without any.
-        max_rounds: how often tools may be run before the model must answer.
-        max_result_chars: longest result that is shown whole, in characters of JSON.
-        ignore_fenced: whether calls in code fences are examples and are not run.
-    """
+    trace: Trace
+
+    @property
+    def text(self) -> str:
+        """Return the words for the user."""
+        return self.trace.text
+
+    @property
+    def content(self) -> str:
+        """Return the words for the user, under LangChain's name."""
+        return self.text
+
+    @property
+    def results(self) -> tuple[ToolCallResult, ...]:
+        """Return the result of each answered call, in order: what the tool returned, as JSON data, or how it failed."""
+        return tuple(event.data["result"] for event in self.trace.of_kind("tool_result"))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return every call that was answered, in order, under the names that the tools were given."""
+        return tuple(result.origin for result in self.results)
+
+    @property
+    def replies(self) -> tuple[Reply, ...]:
+        """Return each reply of the model."""
+        return tuple(event.data["reply"] for event in self.trace.of_kind("model_reply"))
+
+    @property
+    def extractions(self) -> tuple[Extraction, ...]:
+        """Return what was read out of each reply; rejected candidates stand there with their reasons."""
+        found = (event.data.get("extraction") for event in self.trace.of_kind("model_reply"))
+        return tuple(one for one in found if one is not None)
+
+    @property
+    def prompts(self) -> tuple[tuple[ChatMessage, ...], ...]:
+        """Return the exact messages of each request."""
+        return tuple(event.data["messages"] for event in self.trace.of_kind("model_call"))
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """Return the conversation so far, to continue from."""
+        return tuple(self.trace.messages)
+
+    @property
+    def stop_reason(self) -> str:
+        """Return `done`; `rounds` where the model still called after the last round; `error`."""
+        return self.trace.stop_reason
+
+    @property
+    def raw_texts(self) -> tuple[str, ...]:
+        """Return the text of each reply, exactly as written."""
+        return tuple(reply.text for reply in self.replies)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trace as plain JSON data."""
+        return self.trace.to_dict()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        names = ", ".join(call.tool_name for call in self.calls) or "no calls"
+        said = self.text if len(self.text) <= 40 else self.text[:39] + "…"
+        return f"AirgapReply({said!r}, {self.stop_reason}, {len(self.replies)} requests, {names}"[:99] + ")"
+
+    def _repr_html_(self) -> str:
+        return self.trace._repr_html_()
+
+
+@dataclass(frozen=True)
+class AirgapChunk:
+    """Carry one piece of a streamed run: words for the user, the result of a call, or at the end the reply."""
+
+    text: str = ""
+    result: ToolCallResult | None = None
+    reply: AirgapReply | None = None
+
+
+Steps = Generator[Ask | Act, Any, AirgapReply]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Hold the settings of a run, most of them those of `AirgapChat`; `steps` is the run itself."""
 
     recipe: Recipe
     model: ChatModel
-    tools: tuple[Tool, ...] = ()
-    registered: Mapping[str, str] = field(default_factory=dict)
+    tools: tuple[Tool, ...] = ()  # under the names that the model is shown
+    registered: Mapping[str, str] = field(default_factory=dict)  # shown name -> the tool's own, where they differ
     invoker: ToolInvoker | None = None
     max_rounds: int = 5
     max_result_chars: int = 4000

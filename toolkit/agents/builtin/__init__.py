@@ -26,22 +26,14 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolkit.agents.builtin.context_editing import ContextEditing as ContextEditing
-from toolkit.agents.builtin.emulation import ToolEmulation as ToolEmulation
-from toolkit.agents.builtin.fallback import ModelFallback as ModelFallback
-from toolkit.agents.builtin.few_shot import FewShot as FewShot
-from toolkit.agents.builtin.format_repair import FormatRepair as FormatRepair
-from toolkit.agents.builtin.human_approval import HumanApproval as HumanApproval
-from toolkit.agents.builtin.limits import ModelCallLimit as ModelCallLimit
-from toolkit.agents.builtin.limits import ToolCallLimit as ToolCallLimit
-from toolkit.agents.builtin.pii import PIIFoundError as PIIFoundError
-from toolkit.agents.builtin.pii import PIIRedaction as PIIRedaction
-from toolkit.agents.builtin.planning import Planning as Planning
-from toolkit.agents.builtin.retry import ModelRetry as ModelRetry
-from toolkit.agents.builtin.retry import ToolRetry as ToolRetry
-from toolkit.agents.builtin.selection import ToolSelection as ToolSelection
-from toolkit.agents.builtin.summarization import Summarization as Summarization
-from toolkit.agents.builtin.tool_errors import ToolErrors as ToolErrors
+from toolkit.agents.builtin.emulation import ToolEmulation
+from toolkit.agents.builtin.failures import FormatRepair, ModelFallback, ModelRetry, ToolErrors, ToolRetry
+from toolkit.agents.builtin.history import ContextEditing, Summarization
+from toolkit.agents.builtin.human_approval import HumanApproval
+from toolkit.agents.builtin.limits import ModelCallLimit, ToolCallLimit
+from toolkit.agents.builtin.pii import PIIFoundError, PIIRedaction
+from toolkit.agents.builtin.planning import Planning
+from toolkit.agents.builtin.selection import FewShot, ToolSelection
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.errors import ConfigError, did_you_mean
 

@@ -7,27 +7,40 @@ Not here: the agent's own limits (`max_model_calls`), which raise.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from toolkit.agents.builtin.history import last_calls
 from toolkit.agents.middleware import AgentMiddleware, AgentState, Update, hook_config
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import StateField
 from toolkit.agents.wording import say
-from toolkit.errors import ConfigError, LimitError, check_number
+from toolkit.errors import ConfigError, LimitError, check_number, check_word
 from toolkit.messages import ChatMessage, ToolCall
 
-
-def _check(run_limit: int | None, thread_limit: int | None, exit_behavior: str, known: tuple[str, ...]) -> None:
-    if run_limit is None and thread_limit is None:
-        raise ConfigError("Give run_limit, thread_limit or both.")
-    check_number("run_limit", run_limit, optional=True)
-    check_number("thread_limit", thread_limit, optional=True)
-    if exit_behavior not in known:
-        raise ConfigError(f"exit_behavior {exit_behavior!r} is unknown. Use one of: {', '.join(known)}.")
+_MODEL_CALLS = {
+    "model_calls_before": StateField(default=0, private=True),
+    "thread_model_calls": StateField(default=0),
+}
+_TOOL_CALLS = {"run_tool_calls": StateField(default=dict, private=True), "thread_tool_calls": StateField(default=dict)}
 
 
-class ModelCallLimit(AgentMiddleware):
+class CallLimit(AgentMiddleware):
+    """Hold the limits of either kind; see `ModelCallLimit` and `ToolCallLimit`."""
+
+    ways: tuple[str, ...]  # what may be asked for at the limit; the first is the default
+
+    def __init__(
+        self, *, run_limit: int | None = None, thread_limit: int | None = None, exit_behavior: str | None = None
+    ) -> None:
+        if run_limit is None and thread_limit is None:
+            raise ConfigError("Give run_limit, thread_limit or both.")
+        check_number("run_limit", run_limit, optional=True)
+        check_number("thread_limit", thread_limit, optional=True)
+        check_word("exit_behavior", exit_behavior or self.ways[0], self.ways)
+        self.run_limit, self.thread_limit, self.exit_behavior = run_limit, thread_limit, exit_behavior or self.ways[0]
+
+
+class ModelCallLimit(CallLimit):
     """Stop before a model call that would be one too many, also where a later hook jumps back to the model.
 
     >>> import toolkit as tk
@@ -47,19 +60,8 @@ class ModelCallLimit(AgentMiddleware):
         ConfigError: no limit, or an unknown exit_behavior.
     """
 
-    def __init__(
-        self,
-        *,
-        run_limit: int | None = None,
-        thread_limit: int | None = None,
-        exit_behavior: Literal["end", "error"] = "end",
-    ) -> None:
-        _check(run_limit, thread_limit, exit_behavior, ("end", "error"))
-        self.run_limit, self.thread_limit, self.exit_behavior = run_limit, thread_limit, exit_behavior
-        self.state_schema = {
-            "model_calls_before": StateField(default=0, private=True),
-            "thread_model_calls": StateField(default=0),
-        }
+    ways = ("end", "error")
+    state_schema = _MODEL_CALLS
 
     def before_agent(self, state: AgentState, runtime: Runtime) -> Update:
         """Note what earlier runs used."""
@@ -91,7 +93,7 @@ class ModelCallLimit(AgentMiddleware):
         return {"thread_model_calls": state["model_calls_before"] + runtime.model_calls}
 
 
-class ToolCallLimit(AgentMiddleware):
+class ToolCallLimit(CallLimit):
     """Refuse tool calls above a number, for one tool or for all together.
 
     >>> import toolkit as tk
@@ -114,25 +116,22 @@ class ToolCallLimit(AgentMiddleware):
         ConfigError: no limit, a run_limit above the thread_limit, or an unknown exit_behavior.
     """
 
+    ways = ("continue", "end", "error")
+    may_be_numbered = True
+    state_schema = _TOOL_CALLS
+
     def __init__(
         self,
         *,
         tool_name: str | None = None,
         run_limit: int | None = None,
         thread_limit: int | None = None,
-        exit_behavior: Literal["continue", "end", "error"] = "continue",
+        exit_behavior: str | None = None,
     ) -> None:
-        _check(run_limit, thread_limit, exit_behavior, ("continue", "end", "error"))
+        super().__init__(run_limit=run_limit, thread_limit=thread_limit, exit_behavior=exit_behavior)
+        self.tool_name = tool_name
         if run_limit is not None and thread_limit is not None and run_limit > thread_limit:
             raise ConfigError(f"run_limit {run_limit} is above thread_limit {thread_limit}. Give one that is not.")
-        self.tool_name, self.run_limit, self.thread_limit = tool_name, run_limit, thread_limit
-        self.exit_behavior = exit_behavior
-        self.state_schema = {
-            "run_tool_calls": StateField(default=dict, private=True),
-            "thread_tool_calls": StateField(default=dict),
-        }
-
-    may_be_numbered = True
 
     @property
     def name(self) -> str:

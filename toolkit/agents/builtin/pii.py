@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from operator import is_
 from typing import Any, Literal, NamedTuple
 
 from toolkit.agents.middleware import AgentMiddleware, AgentState, Update
@@ -149,7 +148,7 @@ class PIIRedaction(AgentMiddleware):
 
     def _update(self, state: AgentState, roles: tuple[ChatRole, ...]) -> Update:
         watched = [message for message in state["messages"] if message.role in roles and self._watches(message.role)]
-        changed = [new for old in watched if (new := self._clean(old)) is not old]
+        changed = [new for old in watched if (new := self._clean(old)) != old]
         return {"messages": changed} if changed else None
 
     def _watches(self, role: ChatRole) -> bool:
@@ -157,32 +156,23 @@ class PIIRedaction(AgentMiddleware):
         return self.roles[role] or (role is ChatRole.TOOL and self.roles[ChatRole.ASSISTANT])
 
     def _clean(self, message: ChatMessage) -> ChatMessage:
-        parts = tuple(map(self._part, message.parts))
-        if all(map(is_, parts, message.parts)):
-            return message
-        return ChatMessage(message.role, parts, message.name, message.meta)
+        return ChatMessage(message.role, tuple(map(self._part, message.parts)), message.name, message.meta)
 
     def _part(self, part: Part) -> Part:
         if isinstance(part, TextContent):
-            text = self.hide(part.text)
-            return part if text == part.text else TextContent(text)
+            return TextContent(self.hide(part.text))
         if isinstance(part, ToolCall):
             return self._call(part)
         result = self._value(part.result) if self.roles[ChatRole.TOOL] else part.result
-        origin = self._call(part.origin)
-        same = result is part.result and origin is part.origin
-        return part if same else ToolCallResult(result, origin, part.error)
+        return ToolCallResult(result, self._call(part.origin), part.error)
 
     def _call(self, call: ToolCall) -> ToolCall:
         if not self.roles[ChatRole.ASSISTANT]:
             return call
-        values = [self._value(value) for value in call.arguments.values()]
-        if all(map(is_, values, call.arguments.values())):
-            return call
-        return ToolCall(call.tool_name, dict(zip(call.arguments, values, strict=True)), call.id)
+        return ToolCall(call.tool_name, {key: self._value(item) for key, item in call.arguments.items()}, call.id)
 
     def _value(self, value: Any, depth: int = 0) -> Any:
-        """Return a value with personal data hidden in all its texts, keys and numbers; itself where there is none."""
+        """Return a value with personal data hidden in all its texts, keys and numbers; a part without any as it is."""
         if value is None or isinstance(value, bool):
             return value
         kind = next((kind for kind in _GROUPS if isinstance(value, kind)), None)
@@ -190,11 +180,9 @@ class PIIRedaction(AgentMiddleware):
             text = value if isinstance(value, str) else str(value)
             hidden = self.hide(text)
             return value if hidden == text else hidden
-        items = [*value, *value.values()] if kind is dict else list(value)
-        found = [self._value(item, depth + 1) for item in items]
-        if all(map(is_, found, items)):
-            return value
-        return dict(zip(found[: len(value)], found[len(value) :], strict=True)) if kind is dict else kind(found)
+        if kind is dict:
+            return {self._value(key, depth + 1): self._value(item, depth + 1) for key, item in value.items()}
+        return kind(self._value(item, depth + 1) for item in value)
 
     def hide(self, text: str) -> str:
         """Return the text with personal data hidden.

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from toolkit.agents import drivers
-from toolkit.agents.airgap.reply import AirgapChunk, AirgapReply
+from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply
 from toolkit.agents.drivers import Ask, Worker, asked
 from toolkit.asking import Request
 from toolkit.messages import ChatMessage, as_messages

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.agents.drivers import Act, Ask, asked
@@ -33,21 +32,6 @@ NO_CONTEXT = (
 )
 
 
-@dataclass
-class Conversation:
-    """Keep the lines that both modes share.
-
-    Attributes:
-        conversation_history: the lines, oldest first; augmented user texts carry their context and their label.
-    """
-
-    conversation_history: list[str] = field(default_factory=list)
-
-    def add_message(self, label: str, text: str) -> None:
-        """Add one line: the label, then the text."""
-        self.conversation_history.append(label + text)
-
-
 class OriginalTwoModeAgent(Talk):
     """Talk and act as the published agent did; both prompts are sent as they are.
 
@@ -59,6 +43,9 @@ class OriginalTwoModeAgent(Talk):
         chat_model: another model, or function, for chat mode.
         dispatch: carries out what tool mode wrote: a function of the parsed value.
         options: further options of each request.
+
+    Attributes:
+        history: the lines that both modes share, oldest first; augmented user texts carry their context and label.
 
     Raises:
         ConfigError: an unknown option, something that is no action, or a template that cannot be read.
@@ -86,12 +73,12 @@ class OriginalTwoModeAgent(Talk):
         self.options = {**(options or {}), "stop": STOP, "num_predict": MAX_TOKENS}
         Options.of(self.options)
         self.turns: list[TwoModeTurn] = []
-        self.history = Conversation()
+        self.history: list[str] = []
 
     def reset(self) -> None:
         """Forget the conversation."""
         super().reset()
-        self.history.conversation_history.clear()
+        self.history.clear()
 
     def steps(self, message: str) -> Steps:
         """Yield the steps of one turn and return its record."""
@@ -99,13 +86,13 @@ class OriginalTwoModeAgent(Talk):
         turn = TwoModeTurn(message, Trace("TwoModeAgent"))
         trace, history, user = turn.trace, self.history, "User: " + message
         with failing(trace, said, lambda: turn):
-            prompt = self.tool_prompt.source.format("\n".join(history.conversation_history), user)
+            prompt = self.tool_prompt.source.format("\n".join(history), user)
             tool_said = yield from self._ask(TOOL, self.model, prompt, trace)
             value, context, error = yield from self._dispatched(tool_said)
             needed = error is None
-            before = "\n".join(history.conversation_history)
+            before = "\n".join(history)
             prompt = self.chat_prompt.source.format(before, user, str(context) if needed else NO_CONTEXT)
-            history.add_message("User: ", f"{context}\n\n{user}" if needed else message)
+            history.append(f"User: {context}\n\n{user}" if needed else user)
             turn = turn.replace(
                 tool=needed,
                 context=context if needed else None,
@@ -114,7 +101,7 @@ class OriginalTwoModeAgent(Talk):
                 actions=_record(value, context, error),
             )
             answer = yield from self._ask(CHAT, self.chat_model, prompt, trace)
-        history.add_message("Assistant: ", answer)
+        history.append(f"Assistant: {answer}")
         trace.finish([*said, ChatMessage.from_assistant(answer)], "done")
         return turn
 

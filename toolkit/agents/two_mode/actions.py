@@ -37,30 +37,16 @@ class Action:
         name: what the model writes under "action".
         description: when to use it.
         run: called with the input; what it raises is the action's failure. May be async.
-        example: an input to show to the model.
-        input_schema: JSON Schema of the input, for constrained decoding; None allows an object or a text.
     """
 
     name: str
     description: str = ""
     run: Callable[[Any], Any] | None = None
-    example: Any = "all"
-    input_schema: Mapping[str, Any] | None = None
 
     @property
     def shown(self) -> dict[str, Any]:
         """Return what the tool prompt shows of it."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "arguments": [],
-            "example": templates.as_json(self.example),
-        }
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of its input."""
-        return dict(self.input_schema or {"anyOf": [{"type": "object"}, {"type": "string"}]})
+        return {"name": self.name, "description": self.description, "arguments": [], "example": '"all"'}
 
     def checked(self, value: Any) -> Any:
         """Return the input as it will be passed.
@@ -75,11 +61,7 @@ class Action:
 
 @dataclass(frozen=True)
 class ToolAction:
-    """Describe an action that is a tool; its input is checked against the tool's schema.
-
-    Attributes:
-        tool: the tool.
-    """
+    """Describe an action that is a tool; its input is checked against the tool's schema."""
 
     tool: Tool
 
@@ -115,7 +97,8 @@ class ToolAction:
     def _arguments(self, value: Any) -> dict[str, Any]:
         if isinstance(value, dict):
             return value
-        texts = [name for name, schema in self.tool.properties.items() if _is_text(schema)]
+        kinds = self.tool.properties.items()
+        texts = [n for n, s in kinds if isinstance(s, Mapping) and s.get("type") == "string" and "enum" not in s]
         needed = self.tool.required or texts
         if isinstance(value, str) and value and len(needed) == 1 and needed[0] in texts:
             return {needed[0]: value}
@@ -127,10 +110,6 @@ class ToolAction:
 
 
 AnyAction = Action | ToolAction
-
-
-def _is_text(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and schema.get("type") == "string" and "enum" not in schema
 
 
 def decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
@@ -178,7 +157,7 @@ def reply_schema(actions: Iterable[AnyAction], several: bool = False) -> dict[st
     definitions = found.pop("$defs", {})
     branches = found.get("anyOf", [found] if found else [])
     branches += [
-        _object({"action": {"const": action.name}, "action_input": action.schema})
+        _object({"action": {"const": action.name}, "action_input": {"anyOf": [{"type": "object"}, {"type": "string"}]}})
         for action in known
         if isinstance(action, Action)
     ]
@@ -189,21 +168,11 @@ def reply_schema(actions: Iterable[AnyAction], several: bool = False) -> dict[st
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 class Runner:
-    """Run actions: free ones directly, tools through a ToolInvoker with its checks and limits.
-
-    Args:
-        actions: the actions by name.
-        dispatch: run every action with this function of (name, input) instead.
-    """
+    """Run actions: by `dispatch(name, input)` where there is one; else free ones directly, tools by a ToolInvoker."""
 
     def __init__(self, actions: Mapping[str, AnyAction], dispatch: Callable[[str, Any], Any] | None = None) -> None:
         self.actions = actions
@@ -217,20 +186,18 @@ class Runner:
         if self._invoker is not None and isinstance(self.actions[name], ToolAction):
             return _outcome(await invoked(self._invoker, ToolCall(name, value), mode))
         try:
-            data = self._direct(name, value)
+            data = self.dispatch(name, value) if self.dispatch is not None else self._free(name)(value)
             if hasattr(data, "__await__"):
                 data = run_coroutine(data) if mode is BLOCKING else await data
         except Exception as error:  # an action's failure is told to the chat mode
             return None, f"{type(error).__name__}: {error}"
         return data, None
 
-    def _direct(self, name: str, value: Any) -> Any:
-        if self.dispatch is not None:
-            return self.dispatch(name, value)
-        run = getattr(self.actions[name], "run", None)
+    def _free(self, name: str) -> Callable[[Any], Any]:
+        run: Callable[[Any], Any] | None = getattr(self.actions[name], "run", None)
         if run is None:
             raise ConfigError(f"Action {name!r} has nothing to run. Give it run=, or give the agent dispatch=.")
-        return run(value)
+        return run
 
 
 def _outcome(result: ToolCallResult) -> tuple[Any, str | None]:

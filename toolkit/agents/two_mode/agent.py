@@ -4,8 +4,9 @@
     turn = agent.respond("Show me warm dresses for the winter.")     # also arespond
     turn.text, turn.actions, turn.context, turn.reason
 
-Each message is first put to the model in tool mode, which answers with JSON; the data of the action then become
-the context of chat mode. It repairs what the published rule gets wrong; `mode="faithful"` makes the original instead.
+Each message is first put to the model in tool mode, as a raw prompt that it continues with JSON; the data of the
+action then become the context of chat mode, one user message in the model's own chat template. It repairs what
+the published rule gets wrong; `mode="faithful"` makes the original instead.
 
 Not here: reading the JSON (`reading`), the actions (`actions`), what the prompts show (`prompts`), the published rule
 (`toolkit.agents.originals.two_mode`).
@@ -13,6 +14,7 @@ Not here: reading the JSON (`reading`), the actions (`actions`), what the prompt
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -34,7 +36,6 @@ from toolkit.recipes import Recipe
 from toolkit.traces import Trace
 
 Mode = Literal["default", "faithful"]
-Raw = Literal["tool", "both", "neither"]
 STOP = ("\nUser:", "\n### User", "\n### System")
 # failures that the user is told of; the other reasons mean that nothing was to be done
 _TOLD = ("parse_error", "unknown_action", "bad_arguments", "tool_failed", "truncated", "model_failed")
@@ -62,8 +63,6 @@ class TwoModeAgent(Talk):
         max_context_chars: longest context that is shown whole.
         num_predict: most tokens of one reply.
         stop: strings at which a reply is cut, whether or not the server did.
-        raw: which prompts are sent as they are: of "tool" mode, of "both" or of "neither"; the others are one user
-            message in the model's own chat template.
         dispatch: carries out every action: a function of (action, action_input).
         options: further options of each request, such as `{"temperature": 0.7}`.
         recipe: how tool mode's requests are put and its replies are read, in place of `constrained` and `options`;
@@ -92,7 +91,6 @@ class TwoModeAgent(Talk):
     max_context_chars: int = 4000
     num_predict: int = MAX_TOKENS
     stop: tuple[str, ...] = STOP
-    raw: Raw = "tool"
     dispatch: Callable[..., Any] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     recipe: Recipe | None = None
@@ -105,7 +103,6 @@ class TwoModeAgent(Talk):
         return OriginalTwoModeAgent(*given, **more) if mode == "faithful" else super().__new__(cls)
 
     def __post_init__(self) -> None:
-        check_word("raw of TwoModeAgent", self.raw, ("tool", "both", "neither"))
         check_word("context_in_history of TwoModeAgent", self.context_in_history, CONTEXTS)
         self.stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         self.actions = as_actions(self.actions)
@@ -142,11 +139,10 @@ class TwoModeAgent(Talk):
 
     def _ask(self, mode: str, prompt: str, trace: Trace, schema: Any = None) -> Generator[Ask, Any, Reply]:
         recipe, model = self.recipes[mode], self.chat_model if mode == CHAT else self.model
-        raw = self.raw == "both" or (self.raw == "tool" and mode == TOOL)
-        sent = prompt_request(recipe, prompt, schema=schema, raw=raw)
+        sent = prompt_request(recipe, prompt, schema=schema, raw=mode == TOOL)
         return asked(trace, model, sent, mode, arm=recipe.arm, schema=schema)
 
-    def _act(self, action: Any, said: list[ChatMessage], trace: Trace) -> Generator[Act, Any, ActionRun]:
+    def _act(self, action: ActionRun, said: list[ChatMessage], trace: Trace) -> Generator[Act, Any, ActionRun]:
         """Carry out one action and note it."""
         number, start, name, value = len(trace.events), time.perf_counter(), action.name, action.input
         call = ToolCall(name, value if isinstance(value, dict) else {"action_input": value}, f"action_{number}")
@@ -158,7 +154,7 @@ class TwoModeAgent(Talk):
             ChatMessage.from_assistant(tool_calls=[call]),
             ChatMessage.from_tool(result.result, call, result.error),
         ]
-        return ActionRun(name, value, data, failed, action.repairs)
+        return dataclasses.replace(action, result=data, error=failed)
 
     def _tool_mode(
         self, message: str, shown: Sequence[ShownTurn], trace: Trace
@@ -187,13 +183,14 @@ class TwoModeAgent(Talk):
         return read_actions(cut, self.actions, self.several, self.recipes[TOOL])
 
     def tool_text(self, message: str, shown: Sequence[ShownTurn] | None = None, problem: str = "") -> str:
-        """Return the prompt of tool mode for a message."""
-        turns = shown_turns(self.turns, self.context_in_history, self.history_tokens) if shown is None else shown
+        """Return the prompt of tool mode for a message; by default behind the turns that were."""
+        if shown is None:
+            shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
         prompt: str = self.tool_prompt.fill(
             about=self.about,
             actions=[action.shown for action in self.actions.values()],
             examples=self.examples,
-            turns=turns,
+            turns=shown,
             user=message,
             problem=problem,
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolkit import resources
-from toolkit.agents.tokens import FRAME, tokens_of
+from toolkit.agents.runtime import FRAME, tokens_of
 from toolkit.agents.two_mode.turn import TwoModeTurn
 from toolkit.errors import ConfigError
 from toolkit.prompting import templates
@@ -28,12 +28,7 @@ CONTEXTS: tuple[Contexts, ...] = ("all", "last", "none")
 
 @dataclass(frozen=True)
 class Template:
-    """Hold a template and where it lies.
-
-    Attributes:
-        source: its text.
-        where: what an error calls it.
-    """
+    """Hold a template's text, and where it lies, for errors."""
 
     source: str
     where: str
@@ -92,19 +87,12 @@ def _example(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """Hold one earlier turn as a template sees it.
-
-    Attributes:
-        user: what the user said.
-        assistant: what the agent answered.
-        reply: the JSON of what it did, as tool mode should have written it.
-        context: the data of the turn, or None where it is left out.
-    """
+    """Hold one earlier turn as a template sees it; `reply` is what tool mode should have written, in JSON."""
 
     user: str
     assistant: str
     reply: str
-    context: Any = None
+    context: Any = None  # None too where it is left out
 
     @property
     def rows(self) -> list[Any]:

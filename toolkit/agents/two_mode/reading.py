@@ -14,8 +14,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from toolkit.agents.two_mode.actions import KEYS, MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction, decoded
-from toolkit.agents.two_mode.turn import Reason
+from toolkit.agents.two_mode.actions import (
+    KEYS,
+    MISSING,
+    MOST_ACTIONS,
+    NONE_NEEDED,
+    Action,
+    AnyAction,
+    ToolAction,
+    decoded,
+)
+from toolkit.agents.two_mode.turn import ActionRun, Reason
 from toolkit.asking import read
 from toolkit.errors import ToolArgumentsError, did_you_mean
 from toolkit.extraction.types import ExtractedCall, Extraction
@@ -53,27 +62,12 @@ def reading_protocol() -> Protocol:
 
 
 @dataclass(frozen=True)
-class ActionRequest:
-    """Hold one action that a reply asks for, its input checked."""
-
-    name: str
-    input: Any
-    repairs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class ToolModeReading:
-    """Hold what a tool-mode reply asks for: actions, or the reason why there are none.
+    """Hold what a tool-mode reply asks for: actions in order, or the reason why there are none."""
 
-    Attributes:
-        actions: the actions, in order.
-        reason: why there are none; None if there are some.
-        detail: one sentence to the reason, or about what was left out.
-    """
-
-    actions: tuple[ActionRequest, ...] = ()
+    actions: tuple[ActionRun, ...] = ()
     reason: Reason | None = None
-    detail: str = ""
+    detail: str = ""  # one sentence to the reason, or about what was left out
 
     @property
     def mendable(self) -> bool:
@@ -82,10 +76,7 @@ class ToolModeReading:
 
 
 def read_actions(
-    reply: Reply,
-    actions: Mapping[str, AnyAction],
-    several: bool = False,
-    recipe: Recipe | None = None,
+    reply: Reply, actions: Mapping[str, AnyAction], several: bool = False, recipe: Recipe | None = None
 ) -> ToolModeReading:
     """Read a tool-mode reply.
 
@@ -96,12 +87,13 @@ def read_actions(
         recipe: how tool mode is asked and read; by default as `reading_protocol` says.
     """
     recipe = recipe or Recipe("any").using(reading_protocol())
-    tools = [*map(_as_tool, actions.values()), Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT)]
+    tools = [a.tool if isinstance(a, ToolAction) else Tool(a.name, "", _ANY_INPUT) for a in actions.values()]
+    tools.append(Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT))
     found = read(recipe, reply, tools)
     calls = [call for call in found.calls if call.tool_name != NONE_NEEDED]
     if not calls:
         return _without(found, actions)
-    requests: list[ActionRequest] = []
+    requests: list[ActionRun] = []
     for call in calls[: MOST_ACTIONS if several else 1]:
         if (problem := _problem(call, actions, found.source)) is not None:
             return problem
@@ -111,11 +103,6 @@ def read_actions(
             return ToolModeReading((), "bad_arguments", str(error))
     left = len(calls) - len(requests)
     return ToolModeReading(tuple(requests), None, f"{left} more asked for and not run." if left else "")
-
-
-def _as_tool(action: AnyAction) -> Tool:
-    """Return what extraction is to look for."""
-    return Tool(action.name, action.description, _ANY_INPUT) if isinstance(action, Action) else action.tool
 
 
 def _problem(call: ExtractedCall, actions: Mapping[str, AnyAction], source: str) -> ToolModeReading | None:
@@ -129,19 +116,19 @@ def _problem(call: ExtractedCall, actions: Mapping[str, AnyAction], source: str)
     return None
 
 
-def _request(call: ExtractedCall, action: AnyAction) -> ActionRequest:
+def _request(call: ExtractedCall, action: AnyAction) -> ActionRun:
     """Return the action that a call asks for: a tool's input as it fits the schema, a free one word for word.
 
     Raises:
         ToolArgumentsError: the input is missing, or the action does not take it.
     """
     if not isinstance(action, Action):
-        return ActionRequest(action.name, action.checked(call.arguments), call.repairs)
+        return ActionRun(action.name, action.checked(call.arguments), repairs=call.repairs)
     given, more = decoded(_free_input(call))
     if not isinstance(given, (dict, str)) and given is not MISSING:
         raise ToolArgumentsError(f"{_INPUT} of {action.name!r} must be an object or a text, not {repr(given)[:60]}.")
     repairs = [code for code in call.repairs if code not in _FITTING]
-    return ActionRequest(action.name, action.checked(given), tuple(dict.fromkeys([*repairs, *more])))
+    return ActionRun(action.name, action.checked(given), repairs=tuple(dict.fromkeys([*repairs, *more])))
 
 
 def _free_input(call: ExtractedCall) -> Any:

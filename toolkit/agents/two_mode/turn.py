@@ -14,41 +14,24 @@ from typing import Any, Literal
 
 from toolkit.agents.drivers import Act, Ask, Worker, adrive, drive
 from toolkit.messages import ChatMessage
-from toolkit.models.base import Reply
 from toolkit.traces import Trace
 
 # why no action was carried out; the faithful mode gives the name of the exception instead
 Reason = Literal[
-    "no_json",
-    "parse_error",
-    "not_a_call",
-    "none_needed",
-    "unknown_action",
-    "bad_arguments",
-    "tool_failed",
-    "truncated",
-    "model_failed",
-    "gate",
-]
+    "no_json", "parse_error", "not_a_call", "none_needed", "unknown_action", "bad_arguments", "tool_failed",
+    "truncated", "model_failed", "gate",
+]  # fmt: skip
 TOOL, CHAT = "tool mode", "chat mode"  # sources of a trace's events
 
 
 @dataclass(frozen=True)
-class ModeRequest:
-    """Hold one request to the model: the exact prompt and the reply."""
-
-    prompt: str
-    reply: Reply
-
-
-@dataclass(frozen=True)
 class ActionRun:
-    """Hold one action that was asked for.
+    """Hold one action that a reply asks for, and what came of it.
 
     Attributes:
         name: the action.
-        input: its input, as the dispatcher got it.
-        result: what it gave; None if it failed.
+        input: its input, checked, as the dispatcher gets it.
+        result: what it gave; None before it ran and if it failed.
         error: how it failed, or None.
         repairs: what was mended in the model's JSON.
     """
@@ -90,26 +73,6 @@ class TwoModeTurn:
     def text(self) -> str:
         """Return what the agent answered."""
         return self.trace.text
-
-    @property
-    def tool_requests(self) -> tuple[ModeRequest, ...]:
-        """Return the requests in tool mode, one more for each repair round; none if the gate skipped it."""
-        return self._requests(TOOL)
-
-    @property
-    def chat_request(self) -> ModeRequest | None:
-        """Return the request in chat mode; None if it never came so far."""
-        return next(iter(self._requests(CHAT)), None)
-
-    def _requests(self, mode: str) -> tuple[ModeRequest, ...]:
-        prompts = [event.data["messages"][0].text for event in self.trace.of_kind("model_call") if event.source == mode]
-        replies = [event.data["reply"] for event in self.trace.of_kind("model_reply") if event.source == mode]
-        return tuple(ModeRequest(prompt, reply) for prompt, reply in zip(prompts, replies, strict=False))
-
-    @property
-    def seconds(self) -> float:
-        """Return the time spent in the model."""
-        return sum(float(event.data["reply"].seconds) for event in self.trace.of_kind("model_reply"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the turn as plain JSON data, its trace included."""

@@ -10,78 +10,44 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, UserError
-from toolkit.execution.openapi.encoding import cookie_pairs, header_value, query_pairs
-from toolkit.execution.openapi.request import HttpRequest
-from toolkit.execution.secrets import Secret, as_secret
+from toolkit.execution.openapi.http import HttpRequest
+from toolkit.execution.openapi.request import cookie_pairs, header_value, query_pairs
+from toolkit.execution.secrets import Mask, Secret, as_secret
 
 _SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "http basic")
 
 Credentials = Secret | Mapping[str, Secret] | None
 
 
-@dataclass(frozen=True)
-class Signature:
-    """Hold what authenticates one request; its repr shows nothing.
-
-    Attributes:
-        values: the credentials themselves, to be hidden in every text about the request.
-    """
-
-    headers: tuple[tuple[str, bytes], ...] = ()
-    query: tuple[tuple[str, str], ...] = ()
-    cookies: tuple[tuple[str, str], ...] = ()
-    values: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Signature({len(self.values)} credentials)"
-
-    def sign(self, request: HttpRequest) -> HttpRequest:
-        """Return the request with the credentials in place; they replace what an argument put there."""
-        names = {name.lower() for name, _ in self.headers}
-        headers = tuple(item for item in request.headers if item[0].lower() not in names)
-        return replace(
-            request,
-            headers=(*headers, *self.headers),
-            query=_replaced(request.query, self.query),
-            cookies=_replaced(request.cookies, self.cookies),
-        )
-
-    def __add__(self, other: Signature) -> Signature:
-        return Signature(
-            self.headers + other.headers,
-            self.query + other.query,
-            self.cookies + other.cookies,
-            self.values + other.values,
-        )
-
-
-def _replaced(pairs: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    names = {name for name, _ in new}
-    return (*(pair for pair in pairs if pair[0] not in names), *new)
-
-
-def as_credentials(value: Any) -> Credentials:
+def as_credentials(value: Any, schemes: Mapping[str, Any] | None = None) -> Credentials:
     """Read credentials: None, text, a Secret, or {scheme name: text or Secret}.
 
     Raises:
-        ConfigError: none of these; the message does not show the value.
+        ConfigError: none of these, or none of the `schemes` of the document; the message does not show the value.
     """
     if not isinstance(value, Mapping):
         return as_secret(value)
     found = {str(name): as_secret(item) for name, item in value.items()}
+    if schemes is not None and (unknown := [name for name in found if name not in schemes]):
+        raise ConfigError(f"credentials name scheme {unknown[0]!r}; the document has: {', '.join(schemes) or 'none'}.")
     return {name: secret for name, secret in found.items() if secret is not None}
 
 
-def signature(security: Sequence[Mapping[str, Any]], schemes: Mapping[str, Any], credentials: Credentials) -> Signature:
-    """Make the signature that an operation's security asks for.
+def sign(
+    request: HttpRequest,
+    security: Sequence[Mapping[str, Any]],
+    schemes: Mapping[str, Any],
+    credentials: Credentials,
+) -> tuple[HttpRequest, Mask]:
+    """Return the request with the credentials in place, and the mask that hides them in every text about it.
 
     The first alternative for which every scheme has a credential counts; `{}` (anonymous) comes last.
 
     Args:
+        request: what is to be sent.
         security: the requirements in force; empty for none.
         schemes: the document's security schemes, by name.
         credentials: one Secret for whichever scheme is required, or one for each scheme by name.
@@ -96,36 +62,34 @@ def signature(security: Sequence[Mapping[str, Any]], schemes: Mapping[str, Any],
         if problem := _unmet(requirement, schemes, credentials):
             problems.append(problem)
             continue
-        return _together(requirement, schemes, credentials)
+        hidden: list[str] = []
+        for name in requirement:
+            secret = _for(name, credentials)
+            request, values = _placed(request, name, schemes[name], _open(secret, name) if secret else "")
+            hidden += values
+        return request, Mask(hidden)
     if problems:
         raise ToolInvocationError(f"Nothing was sent: {' Or: '.join(dict.fromkeys(problems))}")
-    return Signature()
+    return request, Mask()
 
 
 def _unmet(requirement: Mapping[str, Any], schemes: Mapping[str, Any], credentials: Credentials) -> str:
     """Say why an alternative cannot be met; empty if it can."""
+    by_name = isinstance(credentials, Mapping)
     for name in requirement:
         if name not in schemes:
             return f"security scheme {name!r} is required and not described in the document."
-        if not isinstance(credentials, Mapping) and credentials is not None and len(requirement) > 1:
+        if credentials is not None and not by_name and len(requirement) > 1:
             return f"schemes {sorted(requirement)} are required together. Give credentials={{scheme: secret}}."
         if _for(name, credentials) is None:
             return f"security scheme {name!r} needs a credential. Give credentials=Secret.from_env_var('…')."
-        if not isinstance(credentials, Mapping) and _kind(schemes[name]) not in _SUPPORTED:
+        if not by_name and _kind(schemes[name]) not in _SUPPORTED:
             return f"security scheme {name!r} is of type {_kind(schemes[name])}, which is not supported."
     return ""
 
 
 def _for(name: str, credentials: Credentials) -> Secret | None:
     return credentials.get(name) if isinstance(credentials, Mapping) else credentials
-
-
-def _together(requirement: Mapping[str, Any], schemes: Mapping[str, Any], credentials: Credentials) -> Signature:
-    signed = Signature()
-    for name in requirement:
-        secret = _for(name, credentials)
-        signed += _placed(name, schemes[name], _open(secret, name) if secret else "")
-    return signed
 
 
 def _open(secret: Secret, name: str) -> str:
@@ -150,35 +114,23 @@ def _kind(scheme: Any) -> str:
     return f"{scheme.get('type')} {detail}" if detail else str(scheme.get("type"))
 
 
-def _placed(name: str, scheme: Any, value: str) -> Signature:
-    """Put one credential where its scheme wants it."""
+def _placed(request: HttpRequest, name: str, scheme: Any, value: str) -> tuple[HttpRequest, list[str]]:
+    """Put one credential where its scheme wants it; return what to hide too."""
     kind = _kind(scheme)
     if kind not in (*_SUPPORTED, "oauth2", "openIdConnect"):
         raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} ({kind}) is not supported.")
     if kind == "http basic":
-        user, colon, password = value.partition(":")
-        if not colon:
+        if ":" not in value:
             raise ToolInvocationError("Nothing was sent: HTTP basic needs a credential of the form 'user:password'.")
-        coded = base64.b64encode(f"{user}:{password}".encode())
-        return Signature(headers=(("Authorization", b"Basic " + coded),), values=(value, password))
+        coded = b"Basic " + base64.b64encode(value.encode())
+        return request.having("fields", [("Authorization", coded)]), [value, value.partition(":")[2]]
     key = str(scheme.get("name"))
     if kind == "apiKey header":
-        return Signature(headers=((key, header_value(key, value)),), values=(value,))
+        return request.having("fields", [(key, header_value(key, value))]), [value]
     if kind == "apiKey query":
-        return Signature(query=tuple(query_pairs(key, value, "form", True)), values=(value,))
+        return request.having("query", query_pairs(key, value, "form", True)), [value]
     if kind == "apiKey cookie":
-        return Signature(cookies=tuple(cookie_pairs(key, value, True)), values=(value,))
+        return request.having("cookies", cookie_pairs(key, value, True)), [value]
     # a bearer token; one for oauth2 or openIdConnect is given by name, so an access token got elsewhere is meant
     token = value[7:].strip() if value[:7].lower() == "bearer " else value
-    return Signature(headers=(("Authorization", f"Bearer {token}".encode()),), values=(token,))
-
-
-def check_names(credentials: Credentials, schemes: Mapping[str, Any]) -> None:
-    """Refuse credentials for schemes that the document does not have.
-
-    Raises:
-        ConfigError: a name fits no scheme.
-    """
-    names = list(credentials) if isinstance(credentials, Mapping) else []
-    if unknown := [name for name in names if name not in schemes]:
-        raise ConfigError(f"credentials name scheme {unknown[0]!r}; the document has: {', '.join(schemes) or 'none'}.")
+    return request.having("fields", [("Authorization", f"Bearer {token}".encode())]), [token]

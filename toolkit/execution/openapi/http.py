@@ -7,24 +7,30 @@ Not here: what the request holds (`request`), who may send it (`service`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import socket
 import threading
 import time
+import urllib.request
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import httpx
+
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
-from toolkit.execution._extras import load_extra
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
-
-Trace = Callable[[str, Mapping[str, Any]], None]
+_DEFAULTS = (
+    ("Accept", b"application/json, */*;q=0.5"),
+    ("Accept-Encoding", b"identity"),  # a compressed answer could unpack to any size
+    ("User-Agent", b"toolkit"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,16 +47,46 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class WireRequest:
-    """Hold what goes over the wire; may hold credentials, so it has no telling repr."""
+class HttpRequest:
+    """Hold a request in encoded parts. It may hold credentials, so its repr tells little."""
 
-    method: str
-    url: str
-    headers: tuple[tuple[str, bytes], ...] = ()
+    method: str  # in capitals
+    address: str  # the URL without the query
+    query: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, bytes], ...] = ()  # headers but Cookie
+    cookies: tuple[tuple[str, str], ...] = ()
     content: bytes | None = None
 
+    @property
+    def url(self) -> str:
+        """Return the URL with the query."""
+        query = "&".join(f"{name}={value}" for name, value in self.query)
+        return f"{self.address}?{query}" if query else self.address
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """Return all headers."""
+        cookie = "; ".join(f"{name}={value}" for name, value in self.cookies)
+        return (*self.fields, ("Cookie", cookie.encode())) if cookie else self.fields
+
+    def having(self, part: str, pairs: Iterable[tuple[str, Any]]) -> HttpRequest:
+        """Return the request with pairs in its `fields`, `query` or `cookies`, in place of those of the same names."""
+        fold = str.lower if part == "fields" else str
+        new = tuple(pairs)
+        names = {fold(name) for name, _ in new}
+        kept = (pair for pair in getattr(self, part) if fold(pair[0]) not in names)
+        changed: dict[str, Any] = {part: (*kept, *new)}
+        return replace(self, **changed)
+
+    def redirected(self, status: int, target: str) -> HttpRequest:
+        """Return the request that follows a redirect; but for 307 and 308, what is no GET becomes one."""
+        if status in (307, 308) or self.method in ("GET", "HEAD"):
+            return replace(self, address=target, query=())
+        kept = tuple((name, value) for name, value in self.fields if name.lower() != "content-type")
+        return HttpRequest("GET", target, (), kept, self.cookies)
+
     def __repr__(self) -> str:
-        return f"WireRequest({self.method} {place(self.url)})"
+        return f"HttpRequest({self.method} {place(self.address)})"
 
 
 @dataclass(frozen=True)
@@ -97,24 +133,21 @@ def origin(url: str) -> tuple[str, str, int]:
     return scheme, (parts.hostname or "").lower(), parts.port or (443 if scheme == "https" else 80)
 
 
-def fetch(url: str, limits: Limits) -> Answer:
-    """Get a document without credentials; redirects may change the host, but not from https to http."""
-    return exchange(WireRequest("GET", url), limits, may_follow=_no_downgrade)
-
-
-def _no_downgrade(here: str, there: str) -> bool:
+def no_downgrade(here: str, there: str) -> bool:
+    """Let a redirect change the host, but not from https to http."""
     schemes = urlsplit(here).scheme.lower(), urlsplit(there).scheme.lower()
     return schemes[1] == "https" or schemes == ("http", "http")
 
 
-def _same_origin(here: str, there: str) -> bool:
+def same_origin(here: str, there: str) -> bool:
+    """Let a redirect change the path only."""
     try:
         return origin(here) == origin(there)
     except ValueError:  # no such port, say
         return False
 
 
-def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, str], bool] = _same_origin) -> Answer:
+def exchange(request: HttpRequest, limits: Limits, may_follow: Callable[[str, str], bool] = same_origin) -> Answer:
     """Send a request, follow allowed redirects, and return the last answer, whatever its status.
 
     Args:
@@ -135,28 +168,19 @@ def exchange(request: WireRequest, limits: Limits, may_follow: Callable[[str, st
             raise ToolInvocationError(
                 f"{place(request.url)} redirects to another place, {place(target)!r}, and is not followed."
             )
-        request = _redirected(request, answer.status, target)
+        request = request.redirected(answer.status, target)
     raise ToolInvocationError(f"{place(request.url)} redirects more than {_MAX_REDIRECTS} times.")
 
 
-def _redirected(request: WireRequest, status: int, target: str) -> WireRequest:
-    keep = status in (307, 308) or request.method in ("GET", "HEAD")
-    if keep:
-        return replace(request, url=target)
-    headers = tuple((k, v) for k, v in request.headers if k.lower() not in ("content-type", "content-length"))
-    return WireRequest("GET", target, headers)
-
-
-def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
+def _once(request: HttpRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
     """Make one round trip; return the answer, and where it redirects to."""
-    httpx = load_extra("httpx", "openapi")
     wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
     left = deadline - time.monotonic()
     watch = _Watch(left)
     wire.extensions = {"timeout": httpx.Timeout(max(left, 0.001)).as_dict(), "trace": watch.trace}
     failure: Exception | None = None
     try:
-        with watch, _transport(httpx, request.url) as transport:
+        with watch, _transport(request.url) as transport:
             received = _receive(transport.handle_request(wire), request.url, limits)
         if not watch.fired:  # a cut connection looks like the end of an answer without Content-Length
             return received
@@ -172,12 +196,10 @@ def _once(request: WireRequest, limits: Limits, deadline: float) -> tuple[Answer
     raise ToolInvocationError(f"{place(request.url)} cannot be reached: {type(failure).__name__}: {failure}.")
 
 
-def _headers(request: WireRequest) -> list[tuple[str, bytes]]:
+def _headers(request: HttpRequest) -> httpx.Headers:
     given = {name.lower() for name, _ in request.headers}
-    # identity: a compressed answer could unpack to any size
-    defaults = (("Accept", b"application/json, */*;q=0.5"), ("Accept-Encoding", b"identity"))
-    more = [(name, value) for name, value in (*defaults, ("User-Agent", b"toolkit")) if name.lower() not in given]
-    return [*request.headers, *more]
+    more = (item for item in _DEFAULTS if item[0].lower() not in given)
+    return httpx.Headers([(name.encode(), value) for name, value in (*request.headers, *more)])
 
 
 def _receive(response: Any, url: str, limits: Limits) -> tuple[Answer, str | None]:
@@ -242,10 +264,8 @@ class _Watch:
 
     def _cut(self) -> None:
         for item in self._sockets:
-            try:
+            with contextlib.suppress(OSError):  # closed already
                 item.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # closed already
 
     def __enter__(self) -> _Watch:
         self._timer.start()
@@ -255,7 +275,7 @@ class _Watch:
         self._timer.cancel()
 
 
-def _transport(httpx: Any, url: str) -> Any:
+def _transport(url: str) -> httpx.HTTPTransport:
     """Make a transport for one exchange; a kept connection would outlive a notebook cell."""
     limits = httpx.Limits(max_keepalive_connections=0)
     return httpx.HTTPTransport(verify=_tls_context(), limits=limits, proxy=_proxy(url), trust_env=True)
@@ -263,13 +283,11 @@ def _transport(httpx: Any, url: str) -> Any:
 
 @functools.cache
 def _tls_context() -> Any:
-    return load_extra("httpx", "openapi").create_ssl_context()
+    return httpx.create_ssl_context()
 
 
 def _proxy(url: str) -> str | None:
     """Return the proxy that the environment names for a URL."""
-    import urllib.request
-
     parts = urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme.lower()) or proxies.get("all")

@@ -1,5 +1,7 @@
 """List the operations of an OpenAPI document, each as a function with a name, a text and a schema.
 
+An object body is spread: each property is an argument of its own. Anything else is one argument, `body`.
+
 Not here: how arguments become a request (`request`), schemas in detail (`schema`).
 """
 
@@ -7,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, closest
 from toolkit.execution.arguments import shown
-from toolkit.execution.openapi.body import Body, Node, read_body
 from toolkit.execution.openapi.schema import write_schemas
-from toolkit.execution.openapi.spec import OpenAPISpec
+from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _PLACES = ("path", "query", "header", "cookie")
@@ -23,54 +24,52 @@ _RESERVED_HEADERS = {"accept", "content-type", "authorization", "host", "connect
 _RESERVED_HEADERS |= {"transfer-encoding", "upgrade", "te", "trailer", "expect", "proxy-authorization"}
 _MAX_DESCRIPTION = 1024
 _MAX_NAME = 64
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+_TELLS_APART = {"oneOf", "anyOf", "not", "if"}  # what a flat list of properties cannot say
+
+Node = tuple[Any, str]  # a node of a document, and the location of that document
+Fields = dict[str, tuple[Node, bool]]  # property -> its schema, whether it is required
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Hold one argument of an operation and where it goes.
+    """Hold one argument of an operation and where it goes."""
 
-    Attributes:
-        argument: the name that the model writes.
-        name: the name on the wire; the same unless two places share it.
-        place: `path`, `query`, `header`, `cookie` or `body`.
-        style: how arrays and objects are spelled, as OpenAPI names it.
-        media_type: set where the value is sent as a document, such as JSON in a query.
-    """
-
-    argument: str
-    name: str
-    place: str
+    argument: str  # the name that the model writes
+    name: str  # the name on the wire; the same unless two places share it
+    place: str  # path, query, header, cookie or body
     required: bool = False
-    style: str = "simple"
+    style: str = "simple"  # how arrays and objects are spelled, as OpenAPI names it
     explode: bool = False
     allow_reserved: bool = False
-    media_type: str | None = None
+    media_type: str | None = None  # set where the value is sent as a document, such as JSON in a query
+
+
+@dataclass(frozen=True)
+class Body:
+    """Hold how the body of an operation is made."""
+
+    media_type: str
+    whole: bool  # whether the argument `body` is the body, rather than one argument for each property
+    required: bool = False
+    encoding: Mapping[str, tuple[str, bool]] = field(default_factory=dict)  # style and explode of form fields
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Hold one operation.
+    """Hold one operation."""
 
-    Attributes:
-        id: the raw operationId, or path and method where there is none.
-        name: the id in [A-Za-z0-9_], at most 64 long, unique in the document.
-        method: in capitals.
-        servers: the server objects in force: the operation's, else the path's, else the document's.
-        security: the security requirements in force; empty for none.
-        arguments: every argument and where it goes.
-        parameters: JSON Schema of the arguments.
-    """
-
-    id: str
-    name: str
-    method: str
+    id: str  # the raw operationId, or path and method where there is none
+    name: str  # the id in [A-Za-z0-9_], at most 64 long, unique in the document
+    method: str  # in capitals
     path: str
     description: str
     arguments: tuple[Parameter, ...]
     body: Body | None
-    parameters: dict[str, Any]
-    servers: tuple[Mapping[str, Any], ...] = ()
-    security: tuple[Mapping[str, Any], ...] = ()
+    parameters: dict[str, Any]  # JSON Schema of the arguments
+    server: Mapping[str, Any]  # the first of the operation's, else the path's, else the document's
+    security: tuple[Mapping[str, Any], ...] = ()  # the requirements in force; empty for none
 
     def __repr__(self) -> str:
         return f"Operation({self.name}: {self.method} {self.path})"
@@ -103,7 +102,7 @@ def operations(spec: OpenAPISpec, allowed: Iterable[str] | None = None) -> list[
     drafts = _drafts(spec)
     if allowed is not None:
         drafts = _only(drafts, [allowed] if isinstance(allowed, str) else list(allowed))
-    return [_finish(draft) for draft in drafts]
+    return [_operation(draft) for draft in drafts]
 
 
 def normalise(name: str) -> str:
@@ -144,51 +143,28 @@ def _only(drafts: list[_Draft], allowed: list[str]) -> list[_Draft]:
     spellings = {f"{draft.method.upper()} {draft.path}": draft for draft in drafts}
     spellings |= {draft.name: draft for draft in drafts}
     spellings |= {draft.id: draft for draft in drafts}
-    unknown = [name for name in allowed if name not in spellings]
-    if unknown:
-        near = closest(str(unknown[0]), [draft.id for draft in drafts])
-        known = ", ".join(draft.id for draft in drafts[:30])
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"allowed_operations names {unknown[0]!r}, which the document lacks.{hint} It has: {known}.")
-    kept = [spellings[name] for name in allowed]
-    return [draft for draft in drafts if draft in kept]
+    for name in allowed:
+        if name not in spellings:
+            near = closest(str(name), [draft.id for draft in drafts], n=1)
+            known = ", ".join(draft.id for draft in drafts[:30])
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"allowed_operations names {name!r}, which the document lacks.{hint} It has: {known}.")
+    kept = {spellings[name].name for name in allowed}
+    return [draft for draft in drafts if draft.name in kept]
 
 
-def _finish(draft: _Draft) -> Operation:
-    """Write the schema of one operation; a fault in it names the operation."""
+def _operation(draft: _Draft) -> Operation:
+    """Write one operation with its schema; a fault in it names the operation."""
     try:
-        return _written(draft)
+        arguments, body, parameters = _signature(draft)
+        document = draft.spec.document
+        security = _listed(draft.node if "security" in draft.node else document, "security")
+        owners = (draft.node, draft.item, document)
+        servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
     except ConfigError as error:
         raise ConfigError(
             f"Operation {draft.id!r} cannot be read: {error} Or leave it out with allowed_operations."
         ) from None
-
-
-def _written(draft: _Draft) -> Operation:
-    found = list(_parameters(draft))
-    body, body_nodes = read_body(draft.spec, draft.node.get("requestBody"), draft.base)
-    arguments = _name_arguments([parameter for parameter, _, _ in found], body_nodes)
-    schemas = {item.argument: node for item, (_, node, _) in zip(arguments, found, strict=False)}
-    schemas |= {item.argument: body_nodes[item.name][0] for item in arguments[len(found) :]}
-    written, definitions = write_schemas(draft.spec, schemas, draft.id)
-    for item, (_, _, text) in zip(arguments, found, strict=False):
-        if text and isinstance(written[item.argument], dict):
-            written[item.argument] = {**written[item.argument], "description": text}
-    parameters: dict[str, Any] = {"type": "object", "properties": written}
-    if required := [item.argument for item in arguments if item.required]:
-        parameters["required"] = required
-    if definitions:
-        parameters["$defs"] = definitions
-    return _operation(draft, tuple(arguments), body, parameters)
-
-
-def _operation(
-    draft: _Draft, arguments: tuple[Parameter, ...], body: Body | None, parameters: dict[str, Any]
-) -> Operation:
-    document = draft.spec.document
-    security = _listed(draft.node if "security" in draft.node else document, "security")
-    owners = (draft.node, draft.item, document)
-    servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
     return Operation(
         id=draft.id,
         name=draft.name,
@@ -198,17 +174,32 @@ def _operation(
         arguments=arguments,
         body=body,
         parameters=parameters,
-        servers=tuple(item for item in servers if isinstance(item, Mapping)),
+        server=servers[0] if isinstance(servers[0], Mapping) else {},
         security=tuple(item for item in security if isinstance(item, Mapping)),
     )
 
 
-def _listed(owner: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of the document, empty where it has none.
+def _signature(draft: _Draft) -> tuple[tuple[Parameter, ...], Body | None, dict[str, Any]]:
+    """Return the arguments of an operation, how its body is made, and the schema of all arguments."""
+    found = list(_parameters(draft))
+    body, fields = read_body(draft.spec, draft.node.get("requestBody"), draft.base)
+    arguments = _name_arguments([item for item, _, _ in found], fields)
+    nodes = [node for _, node, _ in found] + [fields[item.name][0] for item in arguments[len(found) :]]
+    named = {item.argument: node for item, node in zip(arguments, nodes, strict=True)}
+    properties, definitions = write_schemas(draft.spec, named, draft.id)
+    for item, (_, _, text) in zip(arguments, found, strict=False):
+        if text and isinstance(properties[item.argument], dict):
+            properties[item.argument] = {**properties[item.argument], "description": text}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := [item.argument for item in arguments if item.required]:
+        parameters["required"] = required
+    if definitions:
+        parameters["$defs"] = definitions
+    return tuple(arguments), body, parameters
 
-    Raises:
-        ConfigError: something else stands in its place.
-    """
+
+def _listed(owner: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a list of the document, empty where it has none; anything else in its place is a ConfigError."""
     found = owner.get(key)
     if found and not isinstance(found, list):
         raise ConfigError(f"{key!r} must be a list, not {shown(found)}.")
@@ -248,28 +239,26 @@ def _is_offered(item: Mapping[str, Any], path: str) -> bool:
 
 
 def _parameter(item: Mapping[str, Any], base: str) -> tuple[Parameter, Node, str]:
-    place = item["in"]
-    style = item.get("style") or ("form" if place in ("query", "cookie") else "simple")
-    explode = item["explode"] if isinstance(item.get("explode"), bool) else style == "form"
-    media_type, schema = None, item.get("schema", {})
-    if isinstance(item.get("content"), Mapping) and item["content"]:
-        media_type, media = next(iter(item["content"].items()))
-        schema = media.get("schema", {}) if isinstance(media, Mapping) else {}
-    text = item.get("description")
+    place, content, text = item["in"], as_mapping(item.get("content")), item.get("description")
+    default = "form" if place in ("query", "cookie") else "simple"
+    media_type, schema, style = None, item.get("schema", {}), str(item.get("style") or default)
+    if content:  # the value is a document
+        media_type, media = next(iter(content.items()))
+        schema, style = as_mapping(media).get("schema", {}), default
     parameter = Parameter(
         argument=item["name"],
         name=item["name"],
         place=place,
         required=place == "path" or item.get("required") is True,
-        style=str(style),
-        explode=explode,
-        allow_reserved=item.get("allowReserved") is True,
+        style=style,
+        explode=style == "form" if media_type or not isinstance(item.get("explode"), bool) else item["explode"],
+        allow_reserved=item.get("allowReserved") is True and not media_type,
         media_type=media_type,
     )
     return parameter, (schema, base), text if isinstance(text, str) else ""
 
 
-def _name_arguments(parameters: list[Parameter], body: Mapping[str, tuple[Node, bool]]) -> list[Parameter]:
+def _name_arguments(parameters: list[Parameter], body: Fields) -> list[Parameter]:
     """Give every argument a name of its own: a second `id` becomes `body_id`, say."""
     fields_of_body = [Parameter(name, name, "body", needed) for name, (_, needed) in body.items()]
     taken: set[str] = set()
@@ -281,3 +270,76 @@ def _name_arguments(parameters: list[Parameter], body: Mapping[str, tuple[Node, 
         taken.add(name)
         out.append(replace(item, argument=name))
     return out
+
+
+def read_body(spec: OpenAPISpec, request_body: Any, base: str) -> tuple[Body | None, Fields]:
+    """Read a request body: how it is made, and (schema, required) of each of its arguments."""
+    node, base, _ = spec.follow(request_body, base)
+    content = as_mapping(as_mapping(node).get("content"))
+    if not content:
+        return None, {}
+    kinds = {media_type: str(media_type).partition(";")[0].strip().lower() for media_type in content}
+    media_type = min(kinds, key=lambda item: _preference(kinds[item]))
+    kind, media = kinds[media_type], as_mapping(content[media_type])
+    required = node.get("required") is True
+    schema = media.get("schema", {})
+    has_fields = is_json(kind) or kind in (FORM, MULTIPART)
+    flat = _FlatReader(spec).read(schema, base) if has_fields else None
+    if flat is None:
+        return Body(kind, True, required), {"body": ((schema if has_fields else {"type": "string"}, base), required)}
+    # What the schema requires is asked for even where the body as a whole is optional: documents seldom say
+    # `required: true`, and a model that leaves such a property out earns a 400.
+    styles = {name: item for name, item in as_mapping(media.get("encoding")).items() if "style" in as_mapping(item)}
+    encoding = {name: (str(item["style"]), bool(item.get("explode", True))) for name, item in styles.items()}
+    return Body(kind, False, required, encoding), flat
+
+
+def _preference(kind: str) -> int:
+    order = (is_json(kind), kind == FORM, kind == MULTIPART, kind.startswith("text/"), True)
+    return order.index(True)
+
+
+def is_json(kind: str) -> bool:
+    """Tell whether a media type holds JSON; wildcards count as JSON."""
+    return kind in ("application/json", "text/json", "*/*", "application/*") or kind.endswith("+json")
+
+
+class _FlatReader:
+    """Read the properties of object bodies, each schema once: eight parts that name eight parts soon are millions."""
+
+    def __init__(self, spec: OpenAPISpec) -> None:
+        self._spec = spec
+        self._known: dict[tuple[int, str], Fields | None] = {}  # (identity of a node, its document) -> its properties
+
+    def read(self, schema: Any, base: str, depth: int = 0) -> Fields | None:
+        """Return the properties of an object body; None where it is no plain object and must be given whole."""
+        node, there, _ = self._spec.follow(schema, base)
+        key = id(node), there
+        if key not in self._known:
+            self._known[key] = None  # what a schema that holds itself finds inside
+            self._known[key] = self._read(node, there, depth) if _is_plain_object(node) and depth <= 20 else None
+        return self._known[key]
+
+    def _read(self, node: Mapping[str, Any], base: str, depth: int) -> Fields | None:
+        fields: Fields = {}
+        needs = _list(node.get("required"))
+        for part in _list(node.get("allOf")):
+            inner = self.read(part, base, depth + 1)
+            if inner is None and not set(as_mapping(part) or "x") <= {"required", "description", "title", "type"}:
+                return None
+            fields |= inner or {}
+            needs = [*needs, *_list(part.get("required"))]
+        own = as_mapping(node.get("properties")).items()
+        fields |= {str(name): ((item, base), False) for name, item in own if not self._spec.is_read_only(item, base)}
+        return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
+
+
+def _is_plain_object(node: Any) -> bool:
+    if not isinstance(node, Mapping) or _TELLS_APART & set(node) or node.get("nullable") is True:
+        return False
+    parts = as_mapping(node.get("properties")) or _list(node.get("allOf"))
+    return node.get("type", "object") == "object" and bool(parts)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.execution.openapi.spec import OpenAPISpec
+from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
 
 _MAX_INLINE = 800  # nodes; beyond it references are kept as $defs
 _MAX_NODES = 50_000
@@ -26,17 +26,9 @@ _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "m
 _ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems")
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "dependentSchemas")
-_ANNOTATIONS = {
-    "title",
-    "description",
-    "default",
-    "deprecated",
-    "nullable",
-    "example",
-    "examples",
-    "readOnly",
-    "writeOnly",
-}
+_ANNOTATIONS = {"title", "description", "default", "deprecated", "nullable"}
+_ANNOTATIONS |= {"example", "examples", "readOnly", "writeOnly"}
+_MERGEABLE = {"type", "properties", "required", "title", "description", "deprecated", "default"}
 
 Schema = dict[str, Any]
 
@@ -46,11 +38,7 @@ class _TooLarge(Exception):  # noqa: N818 - a signal, never seen outside
 
 
 class SchemaWriter:
-    """Write the schemas of one operation; `definitions` collects what is referred to.
-
-    Attributes:
-        definitions: the `$defs` that the written schemas point to.
-    """
+    """Write the schemas of one operation; `definitions` collects the `$defs` that they point to."""
 
     def __init__(self, spec: OpenAPISpec, keep_references: bool = False) -> None:
         self._spec = spec
@@ -91,7 +79,7 @@ class SchemaWriter:
         return self._target(node, base, address)
 
     def _target(self, node: Mapping[str, Any], base: str, address: str) -> Any:
-        target, there, _ = self._spec.follow({"$ref": node["$ref"]}, base)
+        target, there, _ = self._spec.follow(node, base)
         self._open.append(address)
         try:
             return self._write(target, there)
@@ -102,7 +90,9 @@ class SchemaWriter:
         """Apply keywords that stand beside a `$ref`: annotations replace, others add to it."""
         if not beside or not isinstance(schema, dict):
             return schema
-        extra = self._convert(beside, base) if not self._spec.is_3_0 else self._convert(_annotations(beside), base)
+        if self._spec.is_3_0:
+            beside = {key: value for key, value in beside.items() if key in _ANNOTATIONS}
+        extra = self._convert(beside, base)
         if set(extra) <= _ANNOTATIONS:
             return {**schema, **extra}
         return {"allOf": [schema, extra]}
@@ -136,7 +126,7 @@ class SchemaWriter:
         return {name: self._write(item, base) for name, item in given}
 
     def _required(self, node: Mapping[str, Any], base: str) -> list[str]:
-        known = node["properties"] if isinstance(node.get("properties"), Mapping) else {}
+        known = as_mapping(node.get("properties"))
         names = dict.fromkeys(name for name in node["required"] if isinstance(name, str))
         return [name for name in names if not self._spec.is_read_only(known.get(name), base)]
 
@@ -158,10 +148,6 @@ def write_schemas(spec: OpenAPISpec, nodes: Mapping[str, tuple[Any, str]], owner
     )
 
 
-def _annotations(node: Mapping[str, Any]) -> Schema:
-    return {key: value for key, value in node.items() if key in _ANNOTATIONS}
-
-
 def _plain_keywords(node: Mapping[str, Any]) -> Schema:
     """Keep the keywords without schemas in them, those that documents often misspell only if they are sound."""
     out = _type(node)
@@ -180,10 +166,9 @@ def _plain_keywords(node: Mapping[str, Any]) -> Schema:
 
 def _type(node: Mapping[str, Any]) -> Schema:
     kinds = node.get("type")
-    if isinstance(kinds, list):
-        kept = [kind for kind in dict.fromkeys(map(str, kinds)) if kind in _TYPES]
-        return {"type": kept if len(kept) > 1 else kept[0]} if kept else {}
-    return {"type": kinds} if isinstance(kinds, str) and kinds in _TYPES else {}
+    named = kinds if isinstance(kinds, list) else [kinds]
+    kept = [kind for kind in dict.fromkeys(map(str, named)) if kind in _TYPES]
+    return {"type": kept if len(kept) > 1 else kept[0]} if kept else {}
 
 
 def _is_number(value: Any) -> bool:
@@ -207,11 +192,11 @@ def _nullable(schema: Schema, node: Mapping[str, Any]) -> Schema:
         return schema
     if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
         schema = {**schema, "enum": [*schema["enum"], None]}
-    kinds = schema.get("type")
-    if isinstance(kinds, str):
-        return {**schema, "type": [kinds, "null"]} if kinds != "null" else schema
-    if isinstance(kinds, list) or not set(schema) & {"allOf", "anyOf", "oneOf", "$ref"}:
-        return {**schema, "type": [*kinds, "null"]} if isinstance(kinds, list) and "null" not in kinds else schema
+    if kinds := schema.get("type"):
+        kinds = kinds if isinstance(kinds, list) else [kinds]
+        return {**schema, "type": [*kinds, "null"]} if "null" not in kinds else schema
+    if not set(schema) & {"allOf", "anyOf", "oneOf", "$ref"}:
+        return schema
     kept = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
     inner = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
     return {**kept, "anyOf": [inner, {"type": "null"}]}
@@ -230,15 +215,9 @@ def merge_all_of(schema: Schema) -> Schema:
     if len(parts) == 1 and isinstance(parts[0], dict) and not set(parts[0]) & set(outer) - _ANNOTATIONS:
         return {**parts[0], **outer}
     parts = [*parts, outer]
-    if not all(isinstance(part, dict) and set(part) <= _MERGEABLE for part in parts):
+    if not all(isinstance(p, dict) and set(p) <= _MERGEABLE and p.get("type", "object") == "object" for p in parts):
         return schema
-    if any(part.get("type", "object") != "object" for part in parts):
-        return schema
-    merged = _merged(parts)
-    return schema if merged is None else merged
-
-
-_MERGEABLE = {"type", "properties", "required", "title", "description", "deprecated", "default"}
+    return _merged(parts) or schema
 
 
 def _merged(parts: list[Schema]) -> Schema | None:

@@ -8,23 +8,23 @@ Not here: letting a model choose the call (`toolkit.execution.openapi.tool`).
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
-from toolkit.execution.functions import RemoteCall
-from toolkit.execution.openapi.auth import Credentials, Signature, as_credentials, check_names, signature
+from toolkit.execution.openapi.auth import Credentials, as_credentials, sign
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
-from toolkit.execution.openapi.request import HttpRequest, build_request, server_url
+from toolkit.execution.openapi.request import build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
-from toolkit.execution.secrets import hide, hide_all
+from toolkit.execution.secrets import Mask
 from toolkit.tools import Effect, Tool
 
 _EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}
@@ -35,22 +35,13 @@ Origin = tuple[str, str, int]
 
 @dataclass(frozen=True, eq=False)
 class OpenAPIService:
-    """Hold the operations that may be called, and what calling them needs.
-
-    Attributes:
-        spec: the document.
-        operations: the allowed operations; nothing else can be called.
-        credentials: one Secret, or one for each security scheme.
-        server: a base URL to use instead of the document's.
-        home: the origins that credentials may go to.
-        limits: time and size of one exchange.
-    """
+    """Hold the operations that may be called, and what calling them needs."""
 
     spec: OpenAPISpec
-    operations: tuple[Operation, ...]
+    operations: tuple[Operation, ...]  # nothing else can be called
     credentials: Credentials = None
-    server: str | None = None
-    home: frozenset[Origin] = frozenset()
+    server: str | None = None  # used instead of the document's
+    home: frozenset[Origin] = frozenset()  # the origins that credentials may go to
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
@@ -80,86 +71,66 @@ class OpenAPIService:
             ConfigError: the document, an operation name or a credential cannot be used.
         """
         spec = load_spec(source, timeout_s=timeout_s)
-        secrets = as_credentials(credentials)
-        check_names(secrets, spec.security_schemes)
+        secrets = as_credentials(credentials, spec.security_schemes)
         found = tuple(operations(spec, allowed_operations))
         service = cls(spec, found, secrets, server, limits=Limits(timeout_s, max_response_bytes))
-        return replace(service, home=_home(service) | _origins_of(credential_hosts))
-
-    def find(self, name: str) -> Operation:
-        """Return an allowed operation by its name, or by its raw operationId.
-
-        Raises:
-            ToolNotFoundException: there is none, or it is not allowed.
-        """
-        for spelling in ("name", "id"):
-            for operation in self.operations:
-                if getattr(operation, spelling) == name:
-                    return operation
-        names = [operation.name for operation in self.operations]
-        raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {did_you_mean(name, names)}")
-
-    def request(self, name: str, arguments: Any) -> HttpRequest:
-        """Return the request that a call would send, without credentials.
-
-        Raises:
-            ToolError: the operation is not allowed, or the arguments do not fit.
-        """
-        operation = self.find(name)
-        checked = self._ready[operation.name].checked(arguments)
-        return build_request(operation, checked, server_url(operation, self.spec.location, self.server))
-
-    def signature(self, name: str, url: str) -> Signature:
-        """Return what authenticates a call of an operation at `url`.
-
-        Raises:
-            ToolInvocationError: a credential is missing, or it would go to a host it was not given for.
-        """
-        operation = self.find(name)
-        signed = signature(operation.security, self.spec.security_schemes, self.credentials)
-        if signed.values and origin(url) not in self.home:
-            raise ToolInvocationError(
-                f"Nothing was sent: operation {operation.name!r} is on another host, {urlsplit(url).hostname!r}, than "
-                "the credentials were given for. Name it in credential_hosts if it may have them."
-            )
-        return signed
+        hosts = [credential_hosts] if isinstance(credential_hosts, str) else credential_hosts
+        urls = [host if "://" in host else f"https://{host}" for host in hosts]  # a bare host means https
+        return replace(service, home=_home(service).union(map(origin, urls)))
 
     def call(self, name: str, arguments: Any) -> Any:
-        """Call an operation and return its answer: JSON as Python data, anything else as text.
+        """Call an operation, by its name or raw operationId; return its answer: JSON as Python data, else text.
 
         Raises:
-            ToolError: anything that keeps the answer from being a success; the message holds no credential.
+            ToolNotFoundException: there is no such operation, or it is not allowed.
+            ToolError: anything else that keeps the answer from being a success; the message holds no credential.
+            ConfigError: the operation has no server.
         """
-        operation = self.find(name)
-        request = self.request(name, arguments)
-        signed = self.signature(name, request.url)
-        failure, answer = None, None
+        if name not in self._known:
+            near = did_you_mean(name, [operation.name for operation in self.operations])
+            raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {near}")
+        operation, ready = self._known[name]
+        checked = ready.checked(arguments)
+        request = build_request(operation, checked, server_url(self.server or operation.server, self.spec.location))
+        request, mask = sign(request, operation.security, self.spec.security_schemes, self.credentials)
+        if mask and origin(request.url) not in self.home:
+            host = urlsplit(request.url).hostname
+            raise ToolInvocationError(
+                f"Nothing was sent: operation {operation.name!r} is on another host, {host!r}, than the credentials "
+                "were given for. Name it in credential_hosts if it may have them."
+            )
         try:
-            answer = exchange(signed.sign(request).to_wire(), self.limits)
+            answer = exchange(request, self.limits)
         except ToolInvocationError as error:
-            failure = type(error)(hide(str(error), signed.values))
-        if failure is not None or answer is None:  # raised outside the handler, so that nothing is chained to it
-            raise failure or ToolInvocationError(f"{operation.name} gave no answer.")
-        return _result(operation, answer, signed)
+            failure = type(error)(mask(str(error)))
+        else:
+            return _result(operation, answer, mask)
+        raise failure  # outside the handler, so that nothing is chained to it
 
     def tools(self) -> list[Tool]:
         """Return one tool for each allowed operation; GET reads, DELETE is dangerous, the others write."""
-        return [ready.tool for ready in self._ready.values()]
+        return [self._known[operation.name][1].tool for operation in self.operations]
 
-    @cached_property
-    def _ready(self) -> dict[str, ReadyTool]:
-        return {operation.name: make_ready(self._tool(operation)) for operation in self.operations}
+    @functools.cached_property
+    def _known(self) -> dict[str, tuple[Operation, ReadyTool]]:
+        """Return the operations by raw id and by name, which counts before; the first of an id that two share."""
+        made = [(operation, make_ready(self._tool(operation))) for operation in self.operations]
+        by_id = {item[0].id: item for item in reversed(made)}
+        return by_id | {item[0].name: item for item in made}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled validators out of a pickle; a Secret made from a token refuses by itself."""
-        return {name: value for name, value in self.__dict__.items() if name != "_ready"}
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+
+    def _run(self, name: str, /, **arguments: Any) -> Any:
+        return self.call(name, arguments)
 
     def _tool(self, operation: Operation) -> Tool:
         return Tool(
             operation.name,
             operation.description,
             operation.parameters,
-            RemoteCall(self, operation.name),
+            functools.partial(self._run, operation.name),
             effect=_EFFECTS.get(operation.method, "writes"),
         )
 
@@ -173,43 +144,31 @@ def _home(service: OpenAPIService) -> frozenset[Origin]:
     A server that only one operation or path names counts only where the document has no servers of its own and all
     of them agree, so a document cannot send a credential to a stranger through one operation.
     """
-    if service.server:
-        return frozenset({origin(service.server)})
     root = service.spec.document.get("servers")
-    if isinstance(root, list) and root:
-        items = [{"url": "/"} if not isinstance(item, Mapping) else item for item in root]
-        return frozenset().union(*(_origin_of(service, (item,)) for item in items))
-    found = frozenset().union(*(_origin_of(service, operation.servers) for operation in service.operations))
+    if service.server or (isinstance(root, list) and root):
+        servers = [service.server] if service.server else [item for item in root or () if isinstance(item, Mapping)]
+        return frozenset(_origins(servers, service.spec.location))
+    found = frozenset(_origins([item.server for item in service.operations], service.spec.location))
     return found if len(found) == 1 else frozenset()
 
 
-def _origin_of(service: OpenAPIService, servers: tuple[Mapping[str, Any], ...]) -> frozenset[Origin]:
-    stand_in = Operation("", "", "GET", "/", "", (), None, {}, servers)
-    try:
-        return frozenset({origin(server_url(stand_in, service.spec.location))})
-    except (ConfigError, ValueError):
-        return frozenset()  # an unusable server is reported when it is called
+def _origins(servers: Iterable[str | Mapping[str, Any]], location: str) -> Iterator[Origin]:
+    for server in servers:
+        with contextlib.suppress(ConfigError):  # an unusable server is reported when it is called
+            yield origin(server_url(server, location))
 
 
-def _origins_of(hosts: Iterable[str]) -> frozenset[Origin]:
-    """Read hosts such as `api.example.com`, `api.example.com:8443` or a URL; a bare host means https."""
-    urls = [host if "://" in host else f"https://{host}" for host in ([hosts] if isinstance(hosts, str) else hosts)]
-    return frozenset(origin(url) for url in urls)
-
-
-def _result(operation: Operation, answer: Answer, signed: Signature) -> Any:
+def _result(operation: Operation, answer: Answer, mask: Mask) -> Any:
     """Read an answer; what a server echoes of a credential is hidden too."""
-    text = hide(_text(answer), signed.values)
+    text = mask(_text(answer))
     if not 200 <= answer.status < 300:
         said = f": {text[:_MAX_ERROR]}" if text.strip() else "."
         raise ToolInvocationError(f"{operation.method} {place(answer.url)} answered {answer.status}{said}")
     if not text.strip():
         return {"status": answer.status}
     if "json" in answer.content_type.lower() or text.lstrip()[:1] in ("{", "["):
-        try:
-            return hide_all(json.loads(text), signed.values)  # again: JSON can spell a text in many ways
-        except (ValueError, RecursionError):
-            return text
+        with contextlib.suppress(ValueError, RecursionError):
+            return mask(json.loads(text))  # again: JSON can spell a text in many ways
     return text
 
 

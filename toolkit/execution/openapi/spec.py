@@ -8,9 +8,10 @@ Not here: operations (`operations`), schemas (`schema`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
 from toolkit.errors import ConfigError, UserError
-from toolkit.execution._extras import load_extra
 from toolkit.execution.arguments import shown
+from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
 
-MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
+_MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000
 _MAX_DEPTH = 200
 _MAX_DOCUMENTS = 50
@@ -32,27 +33,27 @@ _YAML_SCALARS = (
 )
 
 Source = str | Path | Mapping[str, Any]
+Text = tuple[str, str]  # and where it was found
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object of the document; an empty one where something else stands in its place."""
+    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, eq=False)
 class OpenAPISpec:
-    """Hold an OpenAPI document and where it came from.
-
-    Attributes:
-        document: the root object.
-        location: URL of the document, for relative server URLs and references; empty for a dict or text.
-    """
+    """Hold an OpenAPI document and where it came from."""
 
     document: dict[str, Any]
-    location: str = ""
+    location: str = ""  # its URL, for relative server URLs and references; empty for a dict or text
     _documents: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _followed: dict[tuple[str, str], tuple[Any, str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def title(self) -> str:
         """Return the title of the API."""
-        info = self.document.get("info")
-        return str(info.get("title") or "API") if isinstance(info, Mapping) else "API"
+        return str(as_mapping(self.document.get("info")).get("title") or "API")
 
     @property
     def is_3_0(self) -> bool:
@@ -62,10 +63,7 @@ class OpenAPISpec:
     @property
     def security_schemes(self) -> dict[str, Any]:
         """Return the security schemes by name."""
-        components = self.document.get("components")
-        schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
-        if not isinstance(schemes, Mapping):
-            return {}
+        schemes = as_mapping(as_mapping(self.document.get("components")).get("securitySchemes"))
         return {str(name): self.follow(scheme, self.location)[0] for name, scheme in schemes.items()}
 
     def follow(self, node: Any, base: str) -> tuple[Any, str, str]:
@@ -86,8 +84,7 @@ class OpenAPISpec:
 
     def is_read_only(self, node: Any, base: str) -> bool:
         """Tell whether a property is only ever sent by the server."""
-        found = (node, self.follow(node, base)[0])
-        return any(isinstance(item, Mapping) and item.get("readOnly") is True for item in found)
+        return any(as_mapping(item).get("readOnly") is True for item in (node, self.follow(node, base)[0]))
 
     def _end_of(self, node: Any, base: str) -> tuple[Any, str, str]:
         address, seen = "", set()
@@ -108,73 +105,63 @@ class OpenAPISpec:
             if len(self._documents) >= _MAX_DOCUMENTS:
                 raise ConfigError(f"The document refers to more than {_MAX_DOCUMENTS} others. Bundle them into one.")
             _check_neighbour(location, self.location, ref)
-            self._documents[location] = _parse(_read_location(location), location)
+            self._documents[location] = _parse(_read(location, may_follow=same_origin)[0], location)
         return self._documents[location]
 
     def __repr__(self) -> str:
         return f"OpenAPISpec({self.title!r}, {len(self.document['paths'])} paths)"
 
 
-def load_spec(source: Source | OpenAPISpec, *, timeout_s: float = 30.0, max_bytes: int = MAX_BYTES) -> OpenAPISpec:
+def load_spec(source: Source | OpenAPISpec, *, timeout_s: float = 30.0) -> OpenAPISpec:
     """Read an OpenAPI document.
 
     Args:
         source: URL (http, https), path of a file, dict, or the document itself as JSON or YAML text.
         timeout_s: seconds within which a URL must have answered.
-        max_bytes: most bytes to read.
 
     Raises:
         ConfigError: it cannot be read, or is no OpenAPI 3 document.
-        UserError: PyYAML or httpx is needed and not installed.
+        UserError: PyYAML is needed and not installed.
     """
     if isinstance(source, OpenAPISpec):
         return source
     if isinstance(source, Mapping):
         _check_size(source)
-        document, location = dict(source), ""
+        return OpenAPISpec(_check_document(source, source))
+    location = _location(source)
+    if location:
+        text, location = _read(location, timeout_s)
     else:
-        text, location = _read_source(source, timeout_s, max_bytes)
-        document = _parse(text, location)
-    return OpenAPISpec(_check_document(document, source), location)
+        text = str(source)
+        _check_bytes(len(text), "The OpenAPI text")
+    return OpenAPISpec(_check_document(_parse(text, location), source), location)
 
 
-def _read_source(source: str | Path, timeout_s: float, max_bytes: int) -> tuple[str, str]:
-    """Return the text of a document and its location."""
-    if isinstance(source, str) and source.lower().startswith(("http://", "https://")):
-        return _read_url(source, timeout_s, max_bytes)
-    if path := _as_file(source):
-        return _read_file(path, max_bytes), path.resolve().as_uri()
+def _location(source: Any) -> str:
+    """Return the address of a document, of a file too; empty for what is the text of one."""
+    if not isinstance(source, (str, Path)):
+        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {shown(source)}.")
+    if str(source).lower().startswith(("http://", "https://")):
+        return str(source)
+    with contextlib.suppress(OSError, ValueError):  # a long text is no file name
+        if Path(source).is_file():
+            return Path(source).resolve().as_uri()
     if isinstance(source, str) and ("\n" in source.strip() or source.lstrip().startswith(("{", "[")) or ":" in source):
-        if len(source) > max_bytes:
-            raise ConfigError(f"The OpenAPI text is longer than {max_bytes} bytes. Raise max_bytes if you trust it.")
-        return source, ""
+        return ""
     raise ConfigError(f"{shown(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text.")
 
 
-def _as_file(source: Any) -> Path | None:
-    if not isinstance(source, (str, Path)):
-        raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {shown(source)}.")
+def _read(location: str, timeout_s: float = 30.0, may_follow: Callable[[str, str], bool] = no_downgrade) -> Text:
+    """Return the text at an address, and where it was found: no credential is sent."""
+    if location.startswith("file:"):
+        path = Path(url2pathname(urlsplit(location).path))
+        if not path.is_file():
+            raise ConfigError(f"The document refers to {path.name!r}, which is not beside it.")
+        _check_bytes(path.stat().st_size, repr(str(path)))
+        return path.read_text("utf-8-sig", errors="replace"), location
     try:
-        return Path(source) if Path(source).is_file() else None
-    except (OSError, ValueError):  # a long text is no file name
-        return None
-
-
-def _read_file(path: Path, max_bytes: int) -> str:
-    if path.stat().st_size > max_bytes:
-        raise ConfigError(f"{str(path)!r} is larger than {max_bytes} bytes. Raise max_bytes if you trust it.")
-    return path.read_text("utf-8-sig", errors="replace")
-
-
-def _read_url(url: str, timeout_s: float, max_bytes: int) -> tuple[str, str]:
-    """Fetch a document without any credential; follow redirects, but never from https to http."""
-    from toolkit.execution.openapi.http import Limits, fetch, place
-
-    try:
-        answer = fetch(url, Limits(timeout_s, max_bytes))
+        answer = exchange(HttpRequest("GET", location), Limits(timeout_s, _MAX_BYTES), may_follow)
         address = place(answer.url)  # user and query of an address may be credentials
-    except UserError:
-        raise
     except Exception as error:
         raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
     if answer.status != 200:
@@ -182,13 +169,9 @@ def _read_url(url: str, timeout_s: float, max_bytes: int) -> tuple[str, str]:
     return answer.body.decode("utf-8-sig", errors="replace"), address
 
 
-def _read_location(location: str) -> str:
-    if location.startswith("file:"):
-        path = Path(url2pathname(urlsplit(location).path))
-        if not path.is_file():
-            raise ConfigError(f"The document refers to {path.name!r}, which is not beside it.")
-        return _read_file(path, MAX_BYTES)
-    return _read_url(location, 30.0, MAX_BYTES)[0]
+def _check_bytes(size: int, what: str) -> None:
+    if size > _MAX_BYTES:
+        raise ConfigError(f"{what} is larger than {_MAX_BYTES} bytes. Leave out what is not called.")
 
 
 def _check_neighbour(location: str, home: str, ref: str) -> None:
@@ -224,9 +207,12 @@ def _parse_json(text: str) -> Any:
 
 
 def _parse_yaml(text: str) -> Any:
-    yaml = load_extra("yaml", "openapi")
     try:
-        value = yaml.load(text, Loader=_yaml_loader(yaml))
+        import yaml
+    except ModuleNotFoundError:
+        raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
+    try:
+        value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
     _check_size(value)  # before it is copied: aliases can multiply without end

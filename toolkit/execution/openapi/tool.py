@@ -81,7 +81,7 @@ class OpenAPITool:
     ) -> None:
         self.generator_api = generator_api
         self.generator_api_params = dict(generator_api_params or {})
-        self.spec = spec
+        self.spec = str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec
         self.credentials = as_credentials(credentials)
         self.allowed_operations = list(allowed_operations) if allowed_operations is not None else None
         self.protocol = protocol
@@ -121,7 +121,9 @@ class OpenAPITool:
         Raises:
             ConfigError: no document, no instruction, or options that do not exist.
         """
-        said = _instruction(messages)
+        said = as_messages(messages)
+        if not said or not said[-1].is_from(ChatRole.USER) or not (said[-1].text or "").strip():
+            raise ConfigError("The last message must be the user's instruction, and not empty.")
         service = self._service(spec, credentials)
         recipe, tools = self._request(service.tools(), fc_generator_kwargs or {})
         meta: dict[str, Any] = {}
@@ -143,11 +145,10 @@ class OpenAPITool:
         return OpenAPIService.load(spec, credentials, self.allowed_operations, **self.settings)
 
     def _service(self, spec: Source | OpenAPISpec | None, credentials: Any) -> OpenAPIService:
-        if spec is None and self.service is None:
-            raise ConfigError("There is no OpenAPI document. Give spec= to OpenAPITool or to run.")
         given = as_credentials(credentials)
         if spec is None:
-            assert self.service is not None
+            if self.service is None:
+                raise ConfigError("There is no OpenAPI document. Give spec= to OpenAPITool or to run.")
             return self.service if given is None else replace(self.service, credentials=given)
         service = self._load(spec, given)
         if given is not None or self.credentials is None:
@@ -167,11 +168,7 @@ class OpenAPITool:
         return recipe.replace(options=options, tool_choice=choice or demanded, parallel=False), shown
 
     def _choose(self, messages: list[ChatMessage], recipe: Recipe, tools: list[Tool], meta: dict[str, Any]) -> ToolCall:
-        """Ask the model and return its first call.
-
-        Raises:
-            ToolInvocationError: the model failed, or called nothing.
-        """
+        """Ask the model and return its first call; that it failed, or called nothing, is a ToolInvocationError."""
         sent = request(recipe, messages, tools)
         reply = sent.send(self.model)
         try:
@@ -191,17 +188,13 @@ class OpenAPITool:
         Raises:
             ConfigError: a credential is a token rather than the name of an environment variable.
         """
-        kind = type(self)
-        credentials = self.credentials
-        if isinstance(credentials, Mapping):
-            stored: Any = {name: secret.to_dict() for name, secret in credentials.items()}
-        else:
-            stored = credentials.to_dict() if credentials else None
+        kind, stored = type(self), self.credentials
+        secrets = {name: secret.to_dict() for name, secret in stored.items()} if isinstance(stored, Mapping) else None
         parameters = {
             "generator_api": self.model.name if isinstance(self.generator_api, ChatModel) else str(self.generator_api),
             "generator_api_params": _plain(self.generator_api_params),
-            "spec": self.spec.document if isinstance(self.spec, OpenAPISpec) else _as_json(self.spec),
-            "credentials": stored,
+            "spec": self.spec.document if isinstance(self.spec, OpenAPISpec) else self.spec,
+            "credentials": stored.to_dict() if isinstance(stored, Secret) else secrets,
             "allowed_operations": self.allowed_operations,
             "protocol": str(getattr(self.protocol, "name", self.protocol)),
             "arm": self._arm,
@@ -214,7 +207,7 @@ class OpenAPITool:
         """Build a tool from what `to_dict` gave."""
         parameters = dict(data["init_parameters"])
         stored = parameters.get("credentials")
-        if stored and "type" in stored and isinstance(stored["type"], str):
+        if stored and isinstance(stored.get("type"), str):
             parameters["credentials"] = Secret.from_dict(stored)
         elif stored:
             parameters["credentials"] = {name: Secret.from_dict(secret) for name, secret in stored.items()}
@@ -245,14 +238,6 @@ def _model(generator_api: Any, params: Mapping[str, Any]) -> ChatModel:
     return load_model(f"{provider}/{name}", **settings)
 
 
-def _instruction(messages: Any) -> list[ChatMessage]:
-    """Read the conversation and check that it ends with an instruction."""
-    said = as_messages(messages)
-    if not said or not said[-1].is_from(ChatRole.USER) or not (said[-1].text or "").strip():
-        raise ConfigError("The last message must be the user's instruction, and not empty.")
-    return said
-
-
 def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
     """Say why a reply holds no call."""
     known = [tool.name for tool in tools]
@@ -263,10 +248,6 @@ def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
             return f"The model called {first.name!r}, which is not offered; nothing was sent. Known: {names}."
         return f"The model's call cannot be used: {first.detail or first.reason}"
     return f"The model called no operation; it said: {reply.text.strip()[:200]}"
-
-
-def _as_json(spec: Any) -> Any:
-    return str(spec) if isinstance(spec, Path) else dict(spec) if isinstance(spec, Mapping) else spec
 
 
 def _plain(params: Mapping[str, Any]) -> dict[str, Any]:

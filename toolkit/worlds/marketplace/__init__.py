@@ -8,20 +8,4 @@
 Everything in it is invented; the catalogue is made by `data/marketplace/make_catalogue.py`.
 """
 
-from toolkit.worlds.marketplace.catalogue import (
-    InvalidRequestError,
-    Marketplace,
-    MarketplaceError,
-    UnknownDesignerError,
-    UnknownOrderError,
-    UnknownProductError,
-)
-
-__all__ = [
-    "InvalidRequestError",
-    "Marketplace",
-    "MarketplaceError",
-    "UnknownDesignerError",
-    "UnknownOrderError",
-    "UnknownProductError",
-]
+from toolkit.worlds.marketplace.catalogue import Marketplace as Marketplace

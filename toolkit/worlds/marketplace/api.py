@@ -5,38 +5,31 @@
     ...     answer.status
     200
 
-What it understands is `data/marketplace/openapi.json`, served at `/openapi.json` with its own address in it.
-Not here: reading requests by that document (`toolkit.worlds.marketplace.api_requests`).
+What it understands is `data/marketplace/openapi.json`, served at `/openapi.json` with its own address in it; requests
+are read and checked by that document alone.
+Not here: calling such an API (`toolkit.execution`).
 """
 
 from __future__ import annotations
 
 import hmac
 import json
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
+from toolkit import resources
 from toolkit.errors import ConfigError
-from toolkit.worlds.marketplace.api_requests import (
-    Json,
-    RequestError,
-    document,
-    find_operation,
-    read_body,
-    read_parameters,
-)
-from toolkit.worlds.marketplace.catalogue import (
-    InvalidRequestError,
-    Marketplace,
-    MarketplaceError,
-    card,
-)
+from toolkit.worlds.marketplace.catalogue import InvalidRequestError, Marketplace, MarketplaceError, card
 
+Json = dict[str, Any]
 API_KEY = "demo-key"  # what the tutorial sends; an invented shop keeps no secret
 MAX_BODY = 64 * 1024  # bytes
 IDLE_S = 10  # seconds a connection may stay silent
@@ -55,17 +48,15 @@ class Api:
 
     url: str
     shop: Marketplace
-    key: str
+    key: str = API_KEY
 
 
 @contextmanager
-def serve(port: int = 0, shop: Marketplace | None = None, key: str = API_KEY) -> Iterator[Api]:
-    """Serve a marketplace on 127.0.0.1 while the block runs.
+def serve(port: int = 0) -> Iterator[Api]:
+    """Serve a new marketplace on 127.0.0.1 while the block runs.
 
     Args:
         port: 0 takes a free one.
-        shop: a marketplace of yours; without one, a new one in memory.
-        key: the API key that orders need.
 
     Raises:
         ConfigError: the port is taken or out of range.
@@ -74,8 +65,7 @@ def serve(port: int = 0, shop: Marketplace | None = None, key: str = API_KEY) ->
         server = _Server(("127.0.0.1", port), _Handler)
     except (OSError, OverflowError) as error:
         raise ConfigError(f"Cannot serve on port {port!r}: {error}. Give another one, or 0 for any free one.") from None
-    own = shop or Marketplace()
-    server.api = api = Api(f"http://127.0.0.1:{server.server_port}", own, key)
+    server.api = api = Api(f"http://127.0.0.1:{server.server_port}", Marketplace())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -84,8 +74,19 @@ def serve(port: int = 0, shop: Marketplace | None = None, key: str = API_KEY) ->
         server.shutdown()
         thread.join()
         server.server_close()
-        if shop is None:
-            own.close()
+
+
+class RequestError(Exception):
+    """Refuse a request: status, message, and the parameter or place in the body that is wrong ("" for none)."""
+
+    def __init__(self, status: HTTPStatus, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.status, self.where = status, where
+
+    def to_dict(self) -> Json:
+        """Return the error as the API's `Error` schema has it."""
+        error = {"code": self.status.phrase.lower().replace(" ", "_"), "message": str(self)}
+        return {"error": {**error, "where": self.where} if self.where else error}
 
 
 def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tuple[HTTPStatus, Any]:
@@ -93,7 +94,7 @@ def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tupl
 
     Args:
         api: the marketplace asked.
-        method: GET, POST, …
+        method: GET or POST.
         target: path and query as they were sent.
         headers: a mapping that ignores case.
         raw: the body.
@@ -104,10 +105,10 @@ def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tupl
     place, _, query = target.partition("?")
     if (method, place) == ("GET", "/openapi.json"):
         return HTTPStatus.OK, {**document(), "servers": [{"url": api.url}]}
-    operation, path = find_operation(method, place)
+    operation, path = _operation(method, place)
     if operation.get("security") and not hmac.compare_digest(headers.get("X-API-Key", "").encode(), api.key.encode()):
         raise RequestError(HTTPStatus.UNAUTHORIZED, "Send the API key in the header X-API-Key.", "X-API-Key")
-    arguments = {**read_parameters(operation, path, query, headers), **read_body(operation, raw)}
+    arguments = {**_parameters(operation, path, query, headers), **_body(operation, raw)}
     try:
         data = _OPERATIONS[operation["operationId"]](api.shop, arguments)
     except InvalidRequestError as error:
@@ -115,6 +116,84 @@ def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tupl
     except MarketplaceError as error:  # every other kind says that something is unknown
         raise RequestError(HTTPStatus.NOT_FOUND, str(error)) from None
     return (HTTPStatus.CREATED if method == "POST" else HTTPStatus.OK), data
+
+
+@cache
+def document() -> Json:
+    """Return the OpenAPI document of the marketplace."""
+    return dict(json.loads(resources.path("data/marketplace/openapi.json").read_text(encoding="utf-8")))
+
+
+def resolve(value: Json) -> Json:
+    """Follow a reference into the document, if `value` is one."""
+    while "$ref" in value:
+        target: Any = document()
+        for step in value["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        value = target
+    return value
+
+
+def _operation(method: str, path: str) -> tuple[Json, dict[str, str]]:
+    """Return the operation that a request means, its parameters complete, and the values in its path."""
+    for template, item in document()["paths"].items():
+        found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", template), path)
+        if found and method.lower() in item:
+            operation = item[method.lower()]
+            parameters = [resolve(p) for p in (*item.get("parameters", ()), *operation.get("parameters", ()))]
+            return {**operation, "parameters": parameters}, {n: unquote(v) for n, v in found.groupdict().items()}
+    raise RequestError(HTTPStatus.NOT_FOUND, f"There is no path {path!r} for {method}. See /openapi.json.")
+
+
+def _parameters(operation: Json, path: Mapping[str, str], query: str, headers: Mapping[str, str]) -> Json:
+    """Return the checked parameters by name; one that was not sent has its default or is left out."""
+    sent = parse_qs(query, keep_blank_values=True)
+    known = sorted(p["name"] for p in operation["parameters"] if p["in"] == "query")
+    for name in sent.keys() - known:
+        message = f"Unknown parameter {name!r}. Known: {', '.join(known) or 'none'}."
+        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, message, name)
+    values = {}
+    for parameter in operation["parameters"]:
+        name, schema = parameter["name"], resolve(parameter["schema"])
+        one = {"path": path.get(name), "header": headers.get(name)}.get(parameter["in"])
+        texts = sent.get(name, []) if parameter["in"] == "query" else [one] if one is not None else []
+        if texts:
+            values[name] = _checked(_typed(texts, schema), schema, name)
+        elif "default" in schema:
+            values[name] = schema["default"]
+    return values
+
+
+def _body(operation: Json, raw: bytes) -> Json:
+    """Return the checked JSON body; {} for an operation without one."""
+    if "requestBody" not in operation:
+        return {}
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"The body is no JSON: {error}.", "body") from None
+    return dict(_checked(body, operation["requestBody"]["content"]["application/json"]["schema"], "body"))
+
+
+def _typed(texts: list[str], schema: Json) -> Any:
+    """Turn text into the schema's type; text that is none stays text, for validation to refuse."""
+    if schema["type"] == "array":
+        return [_typed([text], schema["items"]) for text in texts]
+    pattern = {"integer": r"-?\d{1,18}", "number": r"-?\d{1,18}(\.\d{1,18})?"}.get(schema["type"])
+    if pattern and re.fullmatch(pattern, texts[-1], re.ASCII):
+        return float(texts[-1]) if "." in texts[-1] else int(texts[-1])
+    return texts[-1]
+
+
+def _checked(value: Any, schema: Json, where: str) -> Any:
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.validate({**schema, "components": document()["components"]}, value)
+    except jsonschema_rs.ValidationError as error:
+        place = ".".join([where, *map(str, error.instance_path)])
+        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, error.message, place) from None
+    return value
 
 
 def _search(shop: Marketplace, given: Json) -> list[Json]:
@@ -145,38 +224,26 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Speak HTTP for `answer`."""
+    """Speak HTTP/1.0 for `answer`: one request a connection, so that what is left of a body is never a request."""
 
-    protocol_version = "HTTP/1.1"
     timeout = IDLE_S
     server: _Server
 
     def _respond(self) -> None:
+        length = self.headers.get("Content-Length", "0")
         try:
-            status, data = answer(self.server.api, self.command, self.path, self.headers, self._body())
-            allow: tuple[str, ...] = ()
+            if not length.isdecimal() or int(length) > MAX_BODY:
+                raise RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body may have {MAX_BODY} bytes at most.")
+            raw = self.rfile.read(int(length))
+            status, data = answer(self.server.api, self.command, self.path, self.headers, raw)
         except RequestError as error:
-            status, data, allow = error.status, error.to_dict(), error.allow
-        body = json.dumps(data, ensure_ascii=False).encode()
+            status, data = error.status, error.to_dict()
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        if allow:
-            self.send_header("Allow", ", ".join(allow))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(json.dumps(data, ensure_ascii=False).encode())
 
-    def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "0")
-        if "Transfer-Encoding" in self.headers:
-            self.close_connection = True
-            raise RequestError(HTTPStatus.LENGTH_REQUIRED, "Send the body in one piece, with a Content-Length.")
-        if not length.isdecimal() or int(length) > MAX_BODY:
-            self.close_connection = True  # the rest of the body must not be read as a request
-            raise RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body may have {MAX_BODY} bytes at most.")
-        return self.rfile.read(int(length))
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _respond  # noqa: N815
+    do_GET = do_POST = _respond  # noqa: N815
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing: a notebook's output is no access log."""

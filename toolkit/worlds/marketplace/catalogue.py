@@ -1,16 +1,17 @@
-"""Answer what the fashion marketplace sells: five actions that a model can call, over SQLite.
+"""Answer what the fashion marketplace sells: five actions that a model can call, and a world that cases can act in.
+
+The goods are the rows of `data/marketplace/`; the state is the orders.
 
 Not here: the shop over HTTP (`toolkit.worlds.marketplace.api`), agents that use it (`toolkit.agents`).
 """
 
 from __future__ import annotations
 
+import copy
 import json
-import sqlite3
-import threading
-import weakref
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import count
 from typing import (
     Any,
     Literal,
@@ -21,35 +22,20 @@ from typing import (
 from typing_extensions import TypedDict
 
 from toolkit import resources
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.errors import ToolkitError, did_you_mean
+from toolkit.tools import Tool
+from toolkit.worlds.world import bound_tools, check_start
 
 Category = Literal[
-    "any",
-    "Accessories",
-    "Bags",
-    "Coats",
-    "Dresses",
-    "Jackets",
-    "Knitwear",
-    "Shirts",
-    "Shoes",
-    "Skirts",
-    "Swimwear",
-    "Tops",
-    "Trousers",
-]
+    "any", "Accessories", "Bags", "Coats", "Dresses", "Jackets", "Knitwear", "Shirts", "Shoes", "Skirts", "Swimwear",
+    "Tops", "Trousers",
+]  # fmt: skip
 Season = Literal["any", "Spring", "Summer", "Autumn", "Winter"]
 Row = dict[str, Any]
 
 SHOWN = 5  # products in one answer: a small model loses the thread in a longer list
 NO_LIMIT = 10_000.0  # EUR; above every price
 CARD = ("id", "title", "category", "season", "designer", "price", "currency", "colours", "in_stock", "product_url")
-_TABLES = """
-create table if not exists designers (name text primary key, fold text unique, row text);
-create table if not exists products (
-    id integer primary key, category text, season text, designer text, price real, in_stock integer, row text);
-create table if not exists orders (id integer primary key, row text);
-"""
 
 
 class MarketplaceError(ToolkitError):
@@ -91,32 +77,35 @@ class Address(TypedDict):
 
 
 class Marketplace:
-    """Sell invented clothes by invented designers.
+    """Sell invented clothes by invented designers, and keep orders, numbered from 1.
 
     Args:
-        database: ":memory:", or a file that is filled on first use and keeps its orders.
+        start: {"orders": [arguments of place_order, …]}.
 
     Raises:
-        ConfigError: the file is no SQLite database or cannot be opened.
+        ConfigError: the start names something else.
+        MarketplaceError: an order of the start cannot be placed.
     """
 
-    def __init__(self, database: str | Path = ":memory:") -> None:
-        self._lock = threading.RLock()  # one connection serves every thread of the API
-        try:
-            self._db = sqlite3.connect(str(database), check_same_thread=False)
-            weakref.finalize(self, self._db.close)  # one that is only dropped leaves no open file behind
-            with self._lock, self._db:
-                self._db.executescript(_TABLES)
-                if not self._rows("select 1 from products limit 1"):
-                    self._fill()
-        except sqlite3.Error as error:
-            raise ConfigError(
-                f"Cannot keep a marketplace in {str(database)!r}: {error}. Give a new file or ':memory:'."
-            ) from None
+    def __init__(self, start: Mapping[str, Any] | None = None) -> None:
+        check_start(start, ["orders"], "marketplace")
+        self._products: dict[int, Row] = {row["id"]: row for row in _lines("catalogue.jsonl")}
+        self._designers: dict[str, Row] = {row["name"].casefold(): row for row in _lines("designers.jsonl")}
+        self._orders: dict[int, Row] = {}
+        self._numbers = count(1)  # which several threads of the API may draw from
+        for order in (start or {}).get("orders", ()):
+            self.place_order(**order)
 
-    def close(self) -> None:
-        """Close the database."""
-        self._db.close()
+    @cached_property
+    def tools(self) -> list[Tool]:
+        """Return the tools of the shop, ordering included."""
+        # an order costs money, and no tool takes it back
+        return bound_tools(self, "marketplace", {"place_order": "dangerous"})
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the orders as `get_order` does."""
+        return {"orders": [self.get_order(number) for number in sorted(self._orders)]}
 
     def actions(self) -> list[Callable[..., Any]]:
         """Return the five actions of the shop assistant, ready to be made tools."""
@@ -160,12 +149,11 @@ class Marketplace:
         Raises:
             UnknownProductError: there is no such product.
         """
-        found = self._rows("select row from products where id = ?", (product_id,))
-        if not found:
+        if product_id not in self._products:
             raise UnknownProductError(
                 f"No product has the id {product_id!r}. Call recommend_clothes and take an id from its answer."
             )
-        return found[0]
+        return copy.deepcopy(self._products[product_id])
 
     def get_similar_products(self, product_id: int) -> list[Row]:
         """Find products that are similar to one product.
@@ -182,8 +170,8 @@ class Marketplace:
 
     def get_designers_list(self) -> list[Row]:
         """List all designers and brands of the marketplace."""
-        rows = self._rows("select row from designers order by fold")
-        return [{key: row[key] for key in ("name", "country", "style")} for row in rows]
+        rows = sorted(self._designers.items())
+        return [{key: row[key] for key in ("name", "country", "style")} for _, row in rows]
 
     def get_designer_information(self, name: str) -> Row:
         """Get information about one designer or brand: country, founding year, style.
@@ -214,9 +202,9 @@ class Marketplace:
         lines = [self._line(item) for item in items]
         order = {"items": lines, "ship_to": dict(ship_to), "gift_wrap": gift_wrap, "status": "placed"}
         order |= {"total": round(sum(line["price"] * line["quantity"] for line in lines), 2), "currency": "EUR"}
-        with self._lock, self._db:
-            number = self._db.execute("insert into orders (row) values (?)", (json.dumps(order),)).lastrowid
-        return {"order_id": number, **order}
+        number = next(self._numbers)
+        self._orders[number] = {"order_id": number, **copy.deepcopy(order)}
+        return self.get_order(number)
 
     def get_order(self, order_id: int) -> Row:
         """Get the status and content of an order.
@@ -227,15 +215,9 @@ class Marketplace:
         Raises:
             UnknownOrderError: there is no such order.
         """
-        found = self._rows("select row from orders where id = ?", (order_id,))
-        if not found:
+        if order_id not in self._orders:
             raise UnknownOrderError(f"No order has the number {order_id!r}. It was in the answer to place_order.")
-        return {"order_id": order_id, **found[0]}
-
-    def orders(self) -> list[Row]:
-        """Return every order as `get_order` does; they are numbered from 1."""
-        found = self._rows("select row from orders order by id")
-        return [{"order_id": number, **order} for number, order in enumerate(found, 1)]
+        return copy.deepcopy(self._orders[order_id])
 
     def search(
         self,
@@ -259,19 +241,19 @@ class Marketplace:
             designer = self._designer(designer)["name"]
         wanted = {"category": category, "season": season, "designer": designer}
         wanted = {key: value for key, value in wanted.items() if value not in ("any", "")}
-        clause = "".join(f" and {key} = :{key}" for key in wanted)  # the keys are the three words above
-        return self._rows(
-            f"select row from products where price between :low and :high{clause} "  # noqa: S608
-            "order by in_stock desc, price, id",
-            {"low": min_price, "high": max_price, **wanted},
+        fitting = (
+            row
+            for row in self._products.values()
+            if min_price <= row["price"] <= max_price and all(row[key] == value for key, value in wanted.items())
         )
+        return copy.deepcopy(sorted(fitting, key=lambda row: (not row["in_stock"], row["price"], row["id"])))
 
     def _designer(self, name: str) -> Row:
-        found = self._rows("select row from designers where fold = ?", (str(name).strip().casefold(),))
-        if not found:
+        found = self._designers.get(str(name).strip().casefold())
+        if found is None:
             known = [row["name"] for row in self.get_designers_list()]
             raise UnknownDesignerError(f"No designer is called {name!r}. {did_you_mean(str(name), known)}")
-        return found[0]
+        return found
 
     def _line(self, item: OrderItem) -> Row:
         """Price one line of an order."""
@@ -285,26 +267,6 @@ class Marketplace:
         if quantity < 1:
             raise InvalidRequestError(f"Quantity {quantity!r} of {product['title']!r} must be 1 or more.")
         return {**item, "title": product["title"], "quantity": quantity, "price": product["price"]}
-
-    def _rows(self, query: str, values: Any = ()) -> list[Row]:
-        try:
-            with self._lock:
-                return [json.loads(str(row)) for (row,) in self._db.execute(query, values)]
-        except OverflowError:  # SQLite's integers have 64 bits: nothing can have that id
-            return []
-
-    def _fill(self) -> None:
-        designers = list(_lines("designers.jsonl"))
-        products = list(_lines("catalogue.jsonl"))
-        self._db.executemany(
-            "insert into designers values (?, ?, ?)",
-            [(d["name"], d["name"].casefold(), json.dumps(d)) for d in designers],
-        )
-        keys = ("id", "category", "season", "designer", "price", "in_stock")
-        self._db.executemany(
-            "insert into products values (?, ?, ?, ?, ?, ?, ?)",
-            [(*(product[key] for key in keys), json.dumps(product)) for product in products],
-        )
 
 
 def card(product: Row) -> Row:
@@ -331,6 +293,6 @@ def _check_word(word: str, words: Any, what: str) -> None:
         raise InvalidRequestError(f"Unknown {what} {word!r}. {did_you_mean(str(word), known)}")
 
 
-def _lines(name: str) -> Iterable[Row]:
+def _lines(name: str) -> list[Row]:
     text = resources.path(f"data/marketplace/{name}").read_text(encoding="utf-8")
-    return (json.loads(line) for line in text.splitlines())
+    return [json.loads(line) for line in text.splitlines()]

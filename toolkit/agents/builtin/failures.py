@@ -1,6 +1,7 @@
-"""Try again when a model server or a tool fails: ModelRetry, ToolRetry.
+"""What happens when a server, a tool or a reply fails? ModelRetry, ToolRetry, ModelFallback, ToolErrors, FormatRepair.
 
-Not here: other models (`fallback`), answers in the wrong form (`format_repair`).
+Not here: the agent's own defaults, which tell the model of any exception (`on_tool_error`) and ask again after a turn
+that tried a call and failed (`max_reasks`); mending near-JSON without asking (`toolkit.extraction`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any, Literal, TypeVar
 from toolkit.agents.builtin.wrappers import ModelCall, ModelWrapper, ToolRun, ToolWrapper
 from toolkit.agents.middleware import ModelResult
 from toolkit.agents.modes import Mode
-from toolkit.agents.requests import ModelRequest, ToolAnswer, ToolCallRequest
+from toolkit.agents.requests import ModelRequest, ModelResponse, ToolAnswer, ToolCallRequest
 from toolkit.agents.wording import say
 from toolkit.errors import ConfigError, LimitError, check_number, did_you_mean
 from toolkit.messages import ChatMessage
+from toolkit.models.base import ChatModel
+from toolkit.models.registry import as_model
 from toolkit.tools import Tool
 
 Kind = type[BaseException] | str
@@ -189,3 +192,132 @@ class ToolRetry(ToolWrapper):
         call = request.tool_call
         given = await self.backoff.run(lambda: handler(request), mode, "tool_failed", name=call.name)
         return ChatMessage.from_tool(given, call, error=True) if isinstance(given, str) else given
+
+
+class ModelFallback(ModelWrapper):
+    """Try further models in turn; the last one's exception goes on.
+
+    >>> import toolkit as tk
+    >>> broken, spare = tk.ScriptedModel([RuntimeError("down")]), tk.ScriptedModel(["hello"])
+    >>> tk.Agent(broken, middleware=[ModelFallback(spare)]).run("hi").text
+    'hello'
+
+    Args:
+        models: ChatModels, or names for `load_model`.
+
+    Raises:
+        ConfigError: none is given.
+    """
+
+    def __init__(self, *models: ChatModel | str) -> None:
+        if not models:
+            raise ConfigError("ModelFallback needs at least one further model.")
+        self.models: list[ChatModel] = [as_model(model) for model in models]
+
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
+        """Ask the request's own model, then the others."""
+        *some, last = (request, *(request.override(model=model) for model in self.models))
+        for one in some:
+            try:
+                return await handler(one)
+            except LimitError:  # the run's own end, not a model's failure
+                raise
+            except Exception:  # noqa: S112 - the next one is asked
+                continue
+        return await handler(last)
+
+
+class ToolErrors(ToolWrapper):
+    """Say in place of a tool's exception what the model is told of it.
+
+    >>> import toolkit as tk
+    >>> def read(path: str) -> str:
+    ...     '''Read a file.'''
+    ...     raise FileNotFoundError(path)
+    >>> model = tk.ScriptedModel([tk.ToolCall("read", {"path": "x"}), "done"])
+    >>> gone = ToolErrors({"OSError": "No such file."})
+    >>> tk.Agent(model, tools=[read], middleware=[gone]).run("go").tool_results[0].result
+    'No such file.'
+
+    Args:
+        on_error: texts by the name of an exception class or of one above it, the first that fits counts; or a function
+            of (exception, request). What has no text, or None, goes on.
+        tools: names of the tools it is for; None for all.
+
+    Raises:
+        ConfigError: neither texts nor a function.
+    """
+
+    def __init__(
+        self,
+        on_error: Mapping[str, str] | Callable[[Exception, ToolCallRequest], str | None],
+        tools: Iterable[Tool | str] | None = None,
+    ) -> None:
+        super().__init__(tools)
+        if not callable(on_error) and not isinstance(on_error, Mapping):
+            raise ConfigError(
+                f"ToolErrors needs texts by exception or a function of (exception, request): {on_error!r}."
+            )
+        self.word = on_error
+
+    async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
+        """Catch what the tool raises."""
+        try:
+            return await handler(request)
+        except Exception as error:
+            text = self._text(error, request) if self.concerns(request) else None
+            if text is None:
+                raise
+            return ChatMessage.from_tool(text, request.tool_call, error=True)
+
+    def _text(self, error: Exception, request: ToolCallRequest) -> str | None:
+        if callable(self.word):
+            return self.word(error, request)
+        return next((text for name, text in self.word.items() if matches(error, name)), None)
+
+
+class FormatRepair(ModelWrapper):
+    """Ask once more, or `times`, with the reason why no call could be read.
+
+    This asks inside the turn: the model sees its reply and the reason, and only the repaired reply is kept, which costs
+    fewer tokens later.
+
+    >>> import toolkit as tk
+    >>> def now() -> str:
+    ...     '''Tell the time.'''
+    ...     return "noon"
+    >>> good = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+    >>> model = tk.ScriptedModel(['<tool_call>{"name": "now", "argu', good, "It is noon."])
+    >>> agent = tk.Agent(model, tools=[now], arm="prompted", middleware=[FormatRepair()])
+    >>> len(agent.run("time?").messages)
+    4
+
+    Args:
+        times: further tries after the first.
+    """
+
+    def __init__(self, times: int = 1) -> None:
+        check_number("times", times)
+        self.times = times
+
+    async def around(self, request: ModelRequest, handler: ModelCall, mode: Mode) -> ModelResult:
+        """Ask until the reply can be read or the tries are used up."""
+        response = await handler(request)
+        for _ in range(self.times):
+            again = _repair(request, response)
+            if again is None:
+                break
+            response = await handler(again)
+        return response
+
+
+def _repair(request: ModelRequest, response: ModelResponse) -> ModelRequest | None:
+    """Return the request that asks again, or None where nothing is wrong."""
+    message = next(iter(response.result), None)
+    invalid = message.meta.get("invalid_calls") if message is not None else None
+    if message is None or not invalid or message.tool_calls:
+        return None
+    reason = "; ".join(str(bad.get("reason") or bad.get("error") or "it is no valid JSON") for bad in invalid)
+    told = ChatMessage.from_user(say("invalid_call", reason=reason))
+    said = ChatMessage.from_assistant(message.text or "")
+    return request.override(messages=(*request.messages, said, told))
