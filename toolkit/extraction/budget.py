@@ -7,9 +7,9 @@ Not here: what becomes of a reading whose budget ends (`walk`).
 
 from __future__ import annotations
 
-_BASE, _PER_CHARACTER = 2_000_000, 60
+_BASE, _PER_CHARACTER = 4_000_000, 40
 _CALLS, _PER_CALL = 2_000, 64  # so many calls in any text, and one more for so many characters
-LOOK, VALUE, QUOTE = 200, 200, 100  # steps of trying what may begin at a place, of reading a value, of judging a quote
+LOOK, VALUE, QUOTE = 600, 300, 200  # steps of trying what may begin at a place, of reading a value, of judging a quote
 
 
 class ExhaustedError(Exception):

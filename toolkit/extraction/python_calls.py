@@ -125,7 +125,7 @@ class CallReader(ValueReader):
         start = end = self.pos
         stop = min(self.limit, start + _LONGEST_EXPRESSION)
         while end < stop and (char := self.text[end]) not in ")]}":
-            self.source.budget.spend(32)
+            self.source.budget.spend(60)
             if char == "," and self.separates(end + 1):
                 break
             step = _EXPRESSION_STEP.match(self.text, end, stop)

@@ -54,7 +54,7 @@ class Source:
     def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
         """Return the match of `pattern` at `pos`."""
         found = pattern.match(self.text, pos, self.limit)
-        self.budget.spend(16 if found is None else 16 + found.end() - pos)
+        self.budget.spend(50 if found is None else 50 + found.end() - pos)
         return found
 
     def past(self, pattern: re.Pattern[str], pos: int) -> int:
@@ -68,7 +68,7 @@ class Source:
         if start < 0 or pos < start or (found is not None and found.start() < pos):
             found = pattern.search(self.text, pos)
             self.searched[pattern] = (pos, found)
-            self.budget.spend(16 + (len(self.text) if found is None else found.end()) - pos)
+            self.budget.spend(50 + (len(self.text) if found is None else found.end()) - pos)
         return found if found is not None and found.end() <= self.limit else None
 
     def first(self, thing: object, pos: int, search: Callable[[int, int], Found | None]) -> Found | None:
