@@ -19,7 +19,7 @@ CALLS = 100_000  # characters a second of calls that are run
 MARK = "<img src=x onerror=alert(1)>\x1b[31m\ud800"
 VALUES: list[Any] = [
     None, True, 7, -1.5, 10**400, float("inf"), float("nan"), "", "x", MARK, "f", [], {}, [1], {"a": 1},
-    {1: 2}, {None: 3}, b"x", 1j, object(),
+    {1: 2}, {None: 3},
 ]  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def f(a: int = 0, b: str = "", c: list[Any] | None = None) -> str:
 
 def recipes() -> list[tk.Recipe]:
     arms = [("native", None), ("prompted", "hermes"), ("prompted", "airgap"), ("constrained", "action_json")]
-    limits = {"max_model_calls": 4}
+    limits = {"max_model_calls": 4, "concurrent": False}
     return [tk.Recipe("scripted", arm=arm, agent=limits, **({"protocol": name} if name else {})) for arm, name in arms]  # type: ignore[arg-type]
 
 
@@ -61,9 +61,9 @@ def show(found: Any) -> None:
 
 
 def any_value(chance: random.Random, deep: int = 0) -> Any:
-    """Return a value that a server might give where another kind belongs, nested at times as deep as can be."""
+    """Return a value that a server might give where another kind belongs, nested at times."""
     value = chance.choice(VALUES)
-    for _ in range(chance.choice([0, 0, 1, 3, 2000]) if not deep else 0):
+    for _ in range(chance.choice([0, 0, 1, 3, 60]) if not deep else 0):
         value = chance.choice([[value], {"a": value}])
     return value
 
