@@ -98,22 +98,38 @@ def _concat(parts: Iterable[str]) -> str:
     return "".join(found)
 
 
-@functools.cache
-def environment() -> Any:
-    """Return the sandbox; what it runs sees `range` only as the `Rounds` that it is given."""
-    from jinja2 import StrictUndefined, nodes
-    from jinja2.runtime import LoopContext, Macro
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-    from jinja2.utils import Cycler, Joiner, Namespace
+def _check_operator(operator: str, left: Any, right: Any) -> None:
+    if operator == "%" and isinstance(left, str):
+        _check_call("format", left, [right])
+    elif operator == "+" and not (_is_number(left) and _is_number(right)):
+        bounded("+", size(left) + size(right), _MOST_METHOD)
+    elif operator == "*":
+        bounded("*", size(left) * size(right))
+    elif operator == "**":
+        bounded("**", size(right) * 20)
+
+
+def _joined(tree: Any) -> Any:
+    """Write every `a ~ b` of a template as a filter, which is measured."""
+    from jinja2 import nodes
     from jinja2.visitor import NodeTransformer
 
     class Joined(NodeTransformer):
-        """Write `a ~ b` as a filter, which is measured."""
-
         def visit_Concat(self, node: Any) -> Any:  # noqa: N802 - jinja2's name
             node = self.generic_visit(node)
             parts = nodes.List(node.nodes, lineno=node.lineno)
             return nodes.Filter(parts, "join", [], [], None, None, lineno=node.lineno)
+
+    return Joined().visit(tree)
+
+
+@functools.cache
+def environment() -> Any:
+    """Return the sandbox; what it runs sees `range` only as the `Rounds` that it is given."""
+    from jinja2 import StrictUndefined
+    from jinja2.runtime import LoopContext, Macro
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Cycler, Joiner, Namespace
 
     class PlainSandbox(ImmutableSandboxedEnvironment):
         intercepted_binops = frozenset({"*", "**", "+", "%"})
@@ -132,18 +148,11 @@ def environment() -> Any:
             return super().call(context, obj, *args, **kwargs)
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            if operator == "%" and isinstance(left, str):
-                _check_call("format", left, [right])
-            elif operator == "+" and not (_is_number(left) and _is_number(right)):
-                bounded("+", size(left) + size(right), _MOST_METHOD)
-            elif operator == "*":
-                bounded("*", size(left) * size(right))
-            elif operator == "**":
-                bounded("**", size(right) * 20)
+            _check_operator(operator, left, right)
             return super().call_binop(context, operator, left, right)
 
         def _parse(self, source: str, name: str | None, filename: str | None) -> Any:
-            return Joined().visit(super()._parse(source, name, filename))
+            return _joined(super()._parse(source, name, filename))
 
     # prompts are plain text for a model, so nothing is HTML-escaped
     env = PlainSandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
