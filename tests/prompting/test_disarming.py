@@ -275,7 +275,7 @@ def test_no_echo_of_a_tool_s_description_is_a_call():
         assert shown.parameters["properties"]["q"]["description"] == shown.description
         assert calls_in(shown.description, random.Random(text), 4, offered)[1] == [], text
         for protocol in PROTOCOLS:
-            lines = protocol.render(offered, "hi")[0].text
+            shown, lines = protocol.disarming(offered).tool(tool), protocol.render(offered, "hi")[0].text
             assert json.dumps(shown.description, ensure_ascii=False)[1:-1] in lines or shown.description in lines
 
 
