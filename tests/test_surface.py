@@ -16,7 +16,7 @@ HEAVY = {
     "tenacity", "ipywidgets", "typer", "tqdm", "griffe",
 }  # fmt: skip
 FLOORS = [
-    {"errors", "messages", "resources"},
+    {"errors", "messages", "resources", "secrets"},
     {"tools", "traces"},
     {"extraction", "models", "worlds"},
     {"prompting"},

@@ -64,7 +64,7 @@ class ToolCall:
         return cls(data["tool_name"], dict(data.get("arguments") or {}), data.get("id"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ToolCallResult:
     """Hold the outcome of one call.
 
@@ -79,10 +79,6 @@ class ToolCallResult:
     origin: ToolCall
     error: bool = False
     traceback: str | None = field(default=None, compare=False, repr=False)
-
-    def __init__(self, result: Any, origin: ToolCall, error: bool = False, traceback: str | None = None) -> None:
-        fields = self.__dict__  # as for ChatMessage
-        fields["result"], fields["origin"], fields["error"], fields["traceback"] = result, origin, error, traceback
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON data."""
@@ -119,9 +115,8 @@ class ChatMessage:
     def __init__(
         self, role: ChatRole, parts: tuple[Part, ...] = (), name: str | None = None, meta: dict[str, Any] | None = None
     ) -> None:
-        fields = self.__dict__  # made in each turn of a loop: a frozen dataclass's own way takes twice as long
-        fields["role"], fields["parts"], fields["name"] = role, parts, name
-        fields["meta"] = {} if meta is None else meta
+        # made in each turn of a loop: a frozen dataclass's own way takes half as long again
+        self.__dict__.update(role=role, parts=parts, name=name, meta={} if meta is None else meta)
 
     @classmethod
     def from_system(cls, text: str, meta: dict[str, Any] | None = None, name: str | None = None) -> ChatMessage:

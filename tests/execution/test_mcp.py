@@ -18,9 +18,9 @@ import pytest
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.mcp import McpSession, _tool
-from toolkit.execution.secrets import Secret
 from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall
+from toolkit.secrets import Secret
 from toolkit.tools import Tool
 
 pytest.importorskip("mcp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import enum
 from typing import Annotated, Literal
@@ -163,3 +164,19 @@ def test_a_default_that_is_a_field_keeps_the_name_of_its_parameter():
     second = {"type": "integer", "default": 4, "minimum": 0, "description": "second"}
     assert tool.parameters["properties"] == {"a": {"type": "integer"}, "b": second}
     assert tk.ToolInvoker([tool]).invoke(tk.ToolCall("add", {"a": 1})).result == "5"
+
+
+@dataclasses.dataclass
+class Address:
+    street: str
+    city: str = pydantic.Field("Oslo", alias="town")
+
+
+def test_fields_of_nested_types_keep_their_names():
+    def send(p_to: Address, model_x: int, _hidden: int = pydantic.Field(1, alias="seen")) -> str:
+        return f"{p_to} {model_x} {_hidden}"
+
+    tool = tk.Tool.from_function(send)
+    assert list(tool.parameters["properties"]) == ["p_to", "model_x", "_hidden"]
+    assert tool.parameters["required"] == ["p_to", "model_x"]
+    assert list(tool.parameters["$defs"]["Address"]["properties"]) == ["street", "town"]

@@ -30,13 +30,18 @@ def describe(function: Callable[..., Any]) -> dict[str, Any]:
     summary, words = _docstring(function)
     fields = _fields(function, name)
     # names are prefixed, so that those pass which pydantic keeps for itself (a leading underscore, `model_…`)
-    config = pydantic.ConfigDict(alias_generator=lambda field: field[2:], protected_namespaces=())
+    config = pydantic.ConfigDict(protected_namespaces=())
     try:
         model = pydantic.create_model(name, __config__=config, **{f"p_{key}": value for key, value in fields.items()})
         schema = model.model_json_schema(by_alias=True)
     except pydantic.errors.PydanticUserError as error:
         raise ConfigError(f"Cannot make a JSON Schema for {name!r}: {str(error).splitlines()[0]}") from None
     _strip_titles(schema)
+    names = dict(zip(schema.get("properties", {}), fields, strict=True))
+    for key, known in names.items():
+        schema["properties"][known] = schema["properties"].pop(key)
+    if "required" in schema:
+        schema["required"] = [names[key] for key in schema["required"]]
     for key in words.keys() & fields.keys():
         schema["properties"][key].setdefault("description", words[key])
     parameters = {"type": "object", **{key: value for key, value in schema.items() if key != "type"}}

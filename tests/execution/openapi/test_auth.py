@@ -10,7 +10,7 @@ import pytest
 from toolkit.errors import ConfigError, ToolInvocationError
 from toolkit.execution.openapi.auth import as_credentials, sign
 from toolkit.execution.openapi.http import HttpRequest
-from toolkit.execution.secrets import Secret
+from toolkit.secrets import Secret
 
 HEADER = {"type": "apiKey", "in": "header", "name": "X-Key"}
 QUERY = {"type": "apiKey", "in": "query", "name": "key"}

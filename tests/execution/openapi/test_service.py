@@ -17,9 +17,9 @@ from toolkit.errors import (
 )
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.openapi.service import OpenAPIService
-from toolkit.execution.secrets import Secret
 from toolkit.execution.toolset import Toolset
 from toolkit.messages import ChatMessage, ToolCall
+from toolkit.secrets import Secret
 
 SECRET = "s3cret/token=+x"
 CHECK = "test_no_error_holds_the_credential"

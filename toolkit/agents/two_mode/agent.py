@@ -184,8 +184,10 @@ class TwoModeAgent(Talk):
         cut = reply.replace(text=cut_at_stop(reply.text, self.stop))
         return read_actions(cut, self.actions, self.several, self.recipes[TOOL])
 
-    def tool_text(self, message: str, shown: Sequence[ShownTurn], problem: str = "") -> str:
-        """Return the prompt of tool mode for a message."""
+    def tool_text(self, message: str, shown: Sequence[ShownTurn] | None = None, problem: str = "") -> str:
+        """Return the prompt of tool mode for a message; by default behind the turns that were."""
+        if shown is None:
+            shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
         actions = self.actions.values()
         prompt: str = self.tool_prompt.fill(
             self._disarm,

@@ -3,7 +3,7 @@
 Handled: API keys in header, query and cookie; HTTP bearer (`bearerFormat` is a hint for people and is ignored) and
 basic. A required scheme without a credential is an error before anything is sent.
 
-Not here: holding and hiding credentials (`toolkit.execution.secrets`).
+Not here: holding and hiding credentials (`toolkit.secrets`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from toolkit.errors import ConfigError, ToolInvocationError, UserError
 from toolkit.execution.openapi.http import HttpRequest
 from toolkit.execution.openapi.request import cookie_pairs, header_value, query_pairs
-from toolkit.execution.secrets import Mask, Secret, as_secret
+from toolkit.secrets import Mask, Secret, as_secret, header_text
 
 _SUPPORTED = ("apiKey header", "apiKey query", "apiKey cookie", "http bearer", "http basic")
 
@@ -94,16 +94,9 @@ def _for(name: str, credentials: Credentials) -> Secret | None:
 
 def _open(secret: Secret, name: str) -> str:
     try:
-        value = (secret.resolve_value() or "").strip()  # a line break at the end of a key file is a common mistake
+        return header_text(secret.resolve_value() or "", f"the credential of security scheme {name!r}")
     except UserError as error:
-        raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} needs a credential. {error}") from None
-    if not value:
-        raise ToolInvocationError(f"Nothing was sent: the credential of security scheme {name!r} is empty.")
-    if any(ord(letter) < 32 or ord(letter) > 126 for letter in value):
-        raise ToolInvocationError(
-            f"Nothing was sent: the credential of security scheme {name!r} holds a character that cannot be sent."
-        )
-    return value
+        raise ToolInvocationError(f"Nothing was sent: {error}") from None
 
 
 def _kind(scheme: Any) -> str:

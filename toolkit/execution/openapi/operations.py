@@ -116,7 +116,7 @@ def normalise(name: str) -> str:
 
 def _drafts(spec: OpenAPISpec) -> list[_Draft]:
     drafts: list[_Draft] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for path, node in spec.document["paths"].items():
         item, base, _ = spec.follow(node, spec.location)
         if not isinstance(item, Mapping) or str(path).startswith("x-"):
@@ -129,12 +129,13 @@ def _drafts(spec: OpenAPISpec) -> list[_Draft]:
     return drafts
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    found, count = name, 2
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """Return the name, with a number behind it where it is taken; counted on, so that all names take linear time."""
+    found, stem = name, name[: _MAX_NAME - 8]
     while found in taken:
-        tail = f"_{count}"
-        found, count = name[: _MAX_NAME - len(tail)] + tail, count + 1
-    taken.add(found)
+        taken[stem] = taken.get(stem, 1) + 1
+        found = f"{stem}_{taken[stem]}"
+    taken.setdefault(found, 1)
     return found
 
 

@@ -19,6 +19,7 @@ import httpx
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError
 from toolkit.execution.openapi.http import HttpRequest, origin, place
 from toolkit.execution.openapi.operations import FORM, MULTIPART, Operation, Parameter, is_json
+from toolkit.secrets import scrub
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _LITERAL = "/:@!$&'()*+,;=-._~%"  # what a path template may hold as it is
@@ -48,9 +49,9 @@ def server_url(server: str | Mapping[str, Any], location: str = "") -> str:
         parts = urlsplit(url)
         origin(url)
     except ValueError as error:
-        raise ConfigError(f"Server {named!r} is no URL: {error}. Give server='https://…'.") from None
+        raise ConfigError(f"Server {scrub(named)!r} is no URL: {error}. Give server='https://…'.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"There is no server to call: {url!r} is not an http(s) URL. Give server='https://…'.")
+        raise ConfigError(f"There is no server to call: {scrub(url)!r} is not an http(s) URL. Give server='https://…'.")
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigError(f"Server {place(url)!r} must be a plain URL, without user, query or fragment.")
     return url.rstrip("/")

@@ -24,7 +24,7 @@ from toolkit.execution.openapi.operations import Operation, operations
 from toolkit.execution.openapi.request import build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
-from toolkit.execution.secrets import Mask
+from toolkit.secrets import Mask
 from toolkit.tools import Effect, Tool
 
 _EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}

@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 from toolkit.errors import ConfigError, UserError
 from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
+from toolkit.secrets import scrub
 
 _MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000
@@ -137,18 +138,25 @@ def load_spec(source: Source | OpenAPISpec, *, timeout_s: float = 30.0) -> OpenA
     return OpenAPISpec(_check_document(_parse(text, location), source), location)
 
 
+def is_url(source: str | Path) -> bool:
+    """Tell whether a document stands at a web address."""
+    return str(source).lower().startswith(("http://", "https://"))
+
+
 def _location(source: Any) -> str:
     """Return the address of a document, of a file too; empty for what is the text of one."""
     if not isinstance(source, (str, Path)):
         raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {shown(source)}.")
-    if str(source).lower().startswith(("http://", "https://")):
+    if is_url(source):
         return str(source)
     with contextlib.suppress(OSError, ValueError):  # a long text is no file name
         if Path(source).is_file():
             return Path(source).resolve().as_uri()
     if isinstance(source, str) and ("\n" in source.strip() or source.lstrip().startswith(("{", "[")) or ":" in source):
         return ""
-    raise ConfigError(f"{shown(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text.")
+    raise ConfigError(
+        f"{shown(scrub(source))} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text."
+    )
 
 
 def _read(location: str, timeout_s: float = 30.0, may_follow: Callable[[str, str], bool] = no_downgrade) -> Text:
@@ -163,7 +171,7 @@ def _read(location: str, timeout_s: float = 30.0, may_follow: Callable[[str, str
         answer = exchange(HttpRequest("GET", location), Limits(timeout_s, _MAX_BYTES), may_follow)
         address = place(answer.url)  # user and query of an address may be credentials
     except Exception as error:
-        raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
+        raise ConfigError(f"Cannot read the OpenAPI document: {scrub(str(error))} Check the address.") from None
     if answer.status != 200:
         raise ConfigError(f"{address!r} answered {answer.status}, not an OpenAPI document. Check the address.")
     return answer.body.decode("utf-8-sig", errors="replace"), address
@@ -256,7 +264,8 @@ def _check_size(value: Any) -> None:
 
 def _check_document(document: Any, source: Any) -> dict[str, Any]:
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{shown(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
+        said = shown(scrub(source if isinstance(source, str) else str(source)[:200]))
+        raise ConfigError(f"{said} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
     if "swagger" in document:
         raise ConfigError(
             f"This is Swagger {document['swagger']}; OpenAPI 3 is needed. Convert it, e.g. swagger2openapi."
