@@ -34,6 +34,7 @@ from typing import Any, Literal
 
 from toolkit.errors import ConfigError, check_number, check_word
 from toolkit.models.base import ChatModel, Options
+from toolkit.models.connection import public_name
 from toolkit.prompting.protocols import ARMS, Arm, Protocol, load_protocol
 
 Reading = Literal["protocol", "strict", "auto"]
@@ -108,7 +109,7 @@ class Recipe:
     """Hold one way of getting calls from one model.
 
     Attributes:
-        model: what `load_model` takes, such as `embedded/smollm2-135m`.
+        model: what `load_model` takes, such as `embedded/smollm2-135m`; credentials in its URL are kept apart.
         arm: `native` (the server's own tools), `prompted` (protocol text), `constrained` (protocol text, decoding
             held to a JSON Schema).
         protocol: a name in `prompts/`, or a folder.
@@ -143,6 +144,7 @@ class Recipe:
         for key, kind in _KINDS:
             if not isinstance(getattr(self, key), kind):
                 raise ConfigError(f"{key} has the wrong kind of value, {getattr(self, key)!r}.")
+        object.__setattr__(self, "model", public_name(self.model))  # a recipe is shown and written in many places
         check_word("arm", self.arm, ARMS)
         check_word("extraction", self.extraction, READINGS)
         object.__setattr__(self, "agent", AgentSettings.of(self.agent))

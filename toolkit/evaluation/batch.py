@@ -19,6 +19,7 @@ from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.saving import writable_folder
 from toolkit.models import load_model
+from toolkit.models.connection import public_name
 from toolkit.models.store import Store
 
 
@@ -28,6 +29,8 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     Raises:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
     """
+    if public_name(parameters.get("model", "")) != parameters.get("model", ""):
+        raise UserError("A notebook shows its parameters. Put the model's credentials into TOOLKIT_OPENAI_API_KEY.")
     total = expected_replies(parameters)
     if parameters.get("model") and not parameters.get("recording"):
         load_model(parameters["model"]).check()  # before any notebook starts

@@ -1,4 +1,4 @@
-"""How does any value become JSON text, and the JSON text of others a value? as_json, parsed, read_text.
+"""How does any value become JSON text, and the JSON text of others a value? as_json, loads.
 
 Tools, hooks and users put anything into states and arguments: tuples as keys, values that hold themselves, objects
 whose `str` fails. A record of a run must not fail on them: what JSON cannot hold becomes text, nothing raises.
@@ -15,6 +15,7 @@ from typing import Any
 from toolkit.errors import ConfigError
 
 DEEPEST = 100  # levels; JSON readers give up at some depth too
+_TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -72,11 +73,31 @@ def as_text(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+def loads(text: str) -> Any:
+    """Return what JSON text of others holds; ValueError if it is none, or nested deeper than `DEEPEST`.
+
+    What came in by way of this function can be written, compared and walked through without a bound of one's own.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return value
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        held = [item for item in level if isinstance(item, (dict, list))]
+        if not held:
+            return value
+        level = [inner for item in held for inner in (item.values() if isinstance(item, dict) else item)]
+    raise ValueError(_TOO_DEEP)
+
+
 def parsed(text: str, where: str) -> Any:
     """Return what JSON text holds; ConfigError, which begins with `where`, if it is none."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return loads(text)
+    except ValueError as error:
         raise ConfigError(f"{where} is no JSON: {error}.") from None
 
 

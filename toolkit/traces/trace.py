@@ -21,8 +21,9 @@ from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+from toolkit.secrets import scrub
 from toolkit.traces.file import Journal, Table, runs_in
-from toolkit.traces.json_text import as_json, plainly
+from toolkit.traces.json_text import as_json, as_text, plainly
 
 VERSION = 1
 
@@ -83,6 +84,7 @@ class Trace:
         structured_response: the value in the shape of `response_format`, or None.
         stop_reason: `done`, `return_direct`, `jump`, `invalid_calls`, `tool_choice`, `error`; `unfinished` until then.
         error: what ended the run, as text, or None.
+        traceback: where it did, of a run in a sweep; not written to files.
         started: wall-clock time of the start, seconds since 1970.
         seconds: how long the run took.
         listeners: what is told of each event as it happens; its file first, if it has one.
@@ -97,6 +99,7 @@ class Trace:
         self.structured_response: Any = None
         self.stop_reason = "unfinished"
         self.error: str | None = None
+        self.traceback = ""
         self.started = time.time()
         self.seconds = 0.0
         self.listeners: list[Callable[[Event], None]] = []
@@ -131,7 +134,7 @@ class Trace:
         self, error: BaseException, messages: Iterable[ChatMessage], state: Mapping[str, Any] | None = None
     ) -> None:
         """Note what ended the run, and put the trace on the error as its `trace`."""
-        self.error = f"{type(error).__name__}: {error}"
+        self.error = str(scrub(f"{type(error).__name__}: {as_text(error)}"))
         self.record("error", error=self.error)
         self.finish(messages, "error", state)
         with contextlib.suppress(AttributeError):  # an exception class with slots
