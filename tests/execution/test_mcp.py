@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import subprocess
 import sys
 import threading
@@ -263,9 +264,12 @@ def test_no_session_is_left_open_where_two_tools_share_a_name() -> None:
     assert {thread for thread in threading.enumerate() if thread.name == "toolkit-mcp"} <= before
 
 
-def test_a_key_in_the_address_is_hidden(address: str) -> None:
+def test_a_key_in_the_address_is_hidden(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     with Toolset.from_mcp(url=f"{address}?api_key=s3cret-key") as found:
         assert found["greet"](name="s3cret-key") == "Grüß dich, [hidden]!"
+    assert "api_key=[hidden]" in caplog.text
+    assert "api_key=s3cret" not in caplog.text
     with pytest.raises(UserError) as caught:
         Toolset.from_mcp(url="http://ann:s3cret-pw@127.0.0.1:9/mcp?token=s3cret-key", timeout_s=2)
     assert "s3cret" not in repr([caught.value, caught.value.__cause__, caught.value.__context__])

@@ -22,7 +22,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution.openapi.http import check_limit, place
-from toolkit.secrets import Mask, Secret, credentials_in, scrub
+from toolkit.secrets import Mask, Secret, credentials_in, scrub, scrub_logs
 from toolkit.tools import Effect, Tool, as_tools
 from toolkit.tools.shown import safe_str
 
@@ -69,6 +69,7 @@ class McpSession:
         with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
             importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
+        scrub_logs()
         self.command = (command,) if isinstance(command, str) else tuple(command or ())
         self.url, self.env, self.cwd, self.headers = url or "", env, cwd, headers
         self.timeout_s = timeout_s
