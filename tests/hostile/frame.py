@@ -103,7 +103,7 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
                 report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half of them {before:.2f} s")
                 return
             before = taken
-            if size >= 4 * attack.size and size / taken > 20 * FLOOR:
+            if size >= 4 * attack.size and size / taken > 4 * FLOOR:
                 break  # far above the floor, and nothing grows
         report.slowest[name] = size / max(before, 1e-6)
         if size / before < FLOOR and (size >= MEGABYTE or _seconds(attack, MEGABYTE) > MEGABYTE / FLOOR):

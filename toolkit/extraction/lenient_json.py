@@ -143,10 +143,10 @@ def mend(source: Source, pos: int, *, bare_values: bool = False, opened: bool = 
     try:
         value = reader.value() if opened else reader.object(0, opened=False)
         if not (opened or reader.closed):
-            source.dead.update((key, source.limit) for key in reader.keys)
+            source.searches.dead.update((key, source.limit) for key in reader.keys)
     except Unreadable as stop:
         if not opened:
-            source.dead.update((key, source.limit) for key in reader.keys)
+            source.searches.dead.update((key, source.limit) for key in reader.keys)
         members = tuple(reader.members) if stop.problem == "truncated" else ()
         return JsonRead(None, stop.position, tuple(reader.repairs), stop.problem, False, members)
     return JsonRead(value, reader.pos, tuple(reader.repairs), None, reader.closed)

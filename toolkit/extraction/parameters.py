@@ -63,6 +63,7 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             continue
         end = _value_end(source, opener.end(), tags, tool, found)
         if end is None:
+            source.touch_end()
             found.cut = True
             return found
         value_end, found.end = end
