@@ -13,13 +13,14 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from toolkit.extraction.budget import ExhaustedError
 from toolkit.extraction.drafts import NOTHING, Draft, Reading
 from toolkit.extraction.pipeline import CallsInThought, Wishes, extract, new_source
 from toolkit.extraction.resolve import tool_index
-from toolkit.extraction.scan import syntax_names
+from toolkit.extraction.scan import syntax_names, triggers
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.extraction.walk import Walk
 
@@ -28,7 +29,6 @@ _SMALL = 4_096  # up to here every chunk is looked at; beyond, once the buffer h
 _GROWTH, _PART, _EARLY_LOOKS = 32, 2_048, 256
 _LOOKS = 4  # so many times what one reading may cost is spent on looks ahead of the end
 _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
-_MARKER = re.compile(r"[<\[{`~✿][\s\S]{0,64}$")
 _HALF_LINE = re.compile(
     r"(?:^|\n)[ \t]*+(?:[*_#>•\-]{1,4}|\d++[.)])?[ \t]*+[`*\"']{0,3}"
     r"(?:[^\W\d][\w.\-]*+[`*\"':]{0,3}[ \t]*+(?:\r?\n[ \t]*+)?"
@@ -175,7 +175,12 @@ class StreamExtractor:
         start = max(self._walk.pos, len(text) - 160)
         tail = text[start:]
         held = [len(tail)]
-        for pattern in (_MARKER, _HALF_HEADER, _LAST_WORD, _HALF_LINE if start == 0 or "\n" in tail else _LAST_WORD):
+        for pattern in (
+            _half_marker(),
+            _HALF_HEADER,
+            _LAST_WORD,
+            _HALF_LINE if start == 0 or "\n" in tail else _LAST_WORD,
+        ):
             if (found := pattern.search(tail)) is not None:
                 held.append(found.start())
         return self._word_before(start + min(held))
@@ -201,6 +206,13 @@ class StreamExtractor:
             events.append(StreamEvent("call", call=one.call))
         self._shown = [len(walk.text), len(walk.thinking), given]
         return events
+
+
+@cache
+def _half_marker() -> re.Pattern[str]:
+    """Return the pattern of what begins as an opener does, where the text ends."""
+    first = "".join(sorted({literal[0] for literal, _ in triggers(None).searches} - {"\n"}))
+    return re.compile(rf"[{re.escape(first)}][\s\S]{{0,64}}$")
 
 
 def _settled(reading: Reading, text: str) -> bool:
