@@ -21,11 +21,11 @@ from typing import Any
 from toolkit.extraction.drafts import Syntax
 from toolkit.extraction.resolve import clean, fold
 from toolkit.extraction.syntaxes import load
+from toolkit.messages import ChatMessage
 from toolkit.prompting import templates
 from toolkit.tools import Tool
 
 DOT = "·"
-DISARMED = "disarmed"  # key in the meta of a message of our own making: what is not ours in it is disarmed already
 MOST_SHOWN = 4096  # tools whose texts are kept as they are shown
 _LONGEST_NAME = 400  # characters of a written name that are looked at, its prefix included
 _WORD = r"\w.\\\-/:"  # what a name may be written with
@@ -73,6 +73,20 @@ _PLAIN = re.compile(r"(?:\\[^\w]|[\w<>/:=✿◁▷｜])(?![?*+{])")  # a literal
 _LEVELS = 3  # how often JSON stands in a text of JSON, at most
 
 
+class Seal(str):
+    """Mark, in its meta, a message of our own making in which all else is disarmed already; no file can hold one."""
+
+    __slots__ = ()
+
+
+SEALED = {"disarmed": Seal("yes")}  # the meta of such a message
+
+
+def is_sealed(message: ChatMessage) -> bool:
+    """Tell whether a message is of our own making."""
+    return isinstance(message.meta.get("disarmed"), Seal)
+
+
 @dataclass(frozen=True)
 class Disarming:
     """Disarm texts for readers that know these tools; call it with a text.
@@ -105,9 +119,11 @@ class Disarming:
         return DOT.join(text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True))
 
     def value(self, value: Any) -> Any:
-        """Return JSON data with every text in it disarmed, since a model quotes it without its escapes."""
+        """Return data with every text in it disarmed, tools too, since a model quotes it without its escapes."""
         if isinstance(value, str):
             return self(value)
+        if isinstance(value, Tool):
+            return self.tool(value)
         if isinstance(value, Mapping):
             return {self(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):

@@ -27,7 +27,7 @@ from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
-from toolkit.prompting.disarming import DISARMED, Disarming, disarming
+from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Protocol:
                 self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
             )
         if message.is_from(ChatRole.USER):
-            said = text if DISARMED in message.meta else self.disarming(tools)(text)
+            said = text if is_sealed(message) else self.disarming(tools)(text)
             return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
@@ -302,7 +302,7 @@ def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[Chat
     merged: list[ChatMessage] = []
     for message in messages:
         alike = merged and merged[-1].role is message.role is ChatRole.USER
-        if alike and (rendered or DISARMED not in merged[-1].meta.keys() | message.meta.keys()):
+        if alike and (rendered or not (is_sealed(merged[-1]) or is_sealed(message))):
             last = merged.pop()
             message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)
