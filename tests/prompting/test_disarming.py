@@ -375,6 +375,28 @@ def test_a_two_mode_agent_that_echoes_runs_nothing():
         assert RAN == [], text
 
 
+def nested(depth):
+    value = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["[" * 600 + "]" * 600, "[" * 5000, '{"a":' * 700 + "1" + "}" * 700, nested(900), {"a": nested(5000)}],
+    ids=["text", "cut", "objects", "data", "deeper-data"],
+)
+def test_a_result_nested_deeply_is_shown(result):
+    call = tk.ToolCall("look", {})
+    for protocol in PROTOCOLS:
+        assert len(protocol.render([looking("x")], ["hi", tk.ChatMessage.from_tool(result, call)])) > 1
+    chat = tk.AirgapChat(tk.ScriptedModel([LOOK["airgap"], "ok"])).bind_tools([looking(result)])
+    assert chat.invoke("x").text == "ok"
+    two_mode = tk.TwoModeAgent(tk.ScriptedModel([LOOK["action_json"], "ok"]), [looking(result)])
+    assert two_mode.respond("x").text == "ok"
+
+
 # ------------------------------------------------------------------ time
 GROWING = [
     "<", "{", "[", "`", " ", "\n", "a", "(a ", "<a>", "<|", "<think>", "<function=", "[TOOL_CALLS]", "Action:",

@@ -70,6 +70,7 @@ _TRAIL = re.compile(r"(?<![:.])(?::\d{1,9}+|\.call)++$")  # what models put behi
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|\r?\n|[bfnrt])|&#?\w{1,31};")
 _ATOM = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)  # of a pattern
 _PLAIN = re.compile(r"(?:\\[^\w]|[\w<>/:=✿◁▷｜])(?![?*+{])")  # a literal character of a pattern
+_DEEPEST = 100  # levels of data that are shown as such; what lies deeper is shown as text
 _LEVELS = 3  # how often JSON stands in a text of JSON, at most
 
 
@@ -118,22 +119,23 @@ class Disarming:
         edges = sorted(cuts)
         return DOT.join(text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True))
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Any, depth: int = 0) -> Any:
         """Return data with every text in it disarmed, tools too, since a model quotes it without its escapes."""
-        if isinstance(value, str):
-            return self(value)
+        if isinstance(value, str) or (depth > _DEEPEST and isinstance(value, (Mapping, list, tuple))):
+            return self(value if isinstance(value, str) else templates.as_json(value))
         if isinstance(value, Tool):
             return self.tool(value)
         if isinstance(value, Mapping):
-            return {self(str(key)): self.value(item) for key, item in value.items()}
+            return {self(str(key)): self.value(item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in value]
+            return [self.value(item, depth + 1) for item in value]
         return value
 
     def json(self, value: Any) -> str:
         """Return data as JSON text, disarmed inside, and as a whole where an object of it could be read as a call."""
-        text = templates.as_json(self.value(value))
-        return self(text) if isinstance(value, str) or self._calls(value) else text
+        shown = self.value(value)
+        text = templates.as_json(shown)
+        return self(text) if isinstance(value, str) or self._calls(shown) else text
 
     def _calls(self, value: Any) -> bool:
         """Tell whether an object in the data has a tool's name for a key or for a value."""

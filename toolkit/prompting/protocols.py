@@ -156,6 +156,10 @@ class Protocol:
         }
         return self._fill("tool_result.jinja", values).strip()
 
+    def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
+        """Return text from a user or a tool in which nothing reads as a call; see `Disarming`."""
+        return self.disarming(tools)(text)
+
     def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
         return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
@@ -182,7 +186,7 @@ class Protocol:
                 self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
             )
         if message.is_from(ChatRole.USER):
-            said = text if is_sealed(message) else self.disarming(tools)(text)
+            said = text if is_sealed(message) else self.disarm(text, tools)
             return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
