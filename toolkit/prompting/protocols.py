@@ -29,6 +29,7 @@ from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as
 from toolkit.prompting import templates
 from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
+from toolkit.traces.json_text import loads, read_text
 
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
+_MOST_BYTES = 1_000_000  # of one file
+_KINDS: dict[Any, str] = {str: "text", list: "a list", dict: "a table"}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -243,8 +246,9 @@ def list_protocols() -> list[str]:
 
 
 def _read(folder: Path) -> Protocol:
+    toml = str(folder / "protocol.toml")
     files = {
-        path.name: path.read_text("utf-8")
+        path.name: _text(path, folder)
         for path in sorted(folder.iterdir())
         if path.suffix in (".toml", ".jinja", ".jsonl")
     }
@@ -253,45 +257,66 @@ def _read(folder: Path) -> Protocol:
         raise ConfigError(f"Protocol folder {str(folder)!r} lacks {', '.join(missing)}.")
     try:
         head = tomllib.loads(files["protocol.toml"])
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{str(folder / 'protocol.toml')!r} is no valid TOML: {error}.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{toml!r} is no valid TOML: {error}.") from None
     for key in head:
         if key not in _KEYS:
-            raise ConfigError(f"{str(folder / 'protocol.toml')!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
+            raise ConfigError(f"{toml!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
     if not isinstance(head.get("syntax"), str):
-        raise ConfigError(f'{str(folder / "protocol.toml")!r} needs syntax = "NAME", the call syntax to read.')
-    schema = head.get("schema", {})
+        raise ConfigError(f'{toml!r} needs syntax = "NAME", the call syntax to read.')
     for template, content in files.items():
         if template.endswith(".jinja"):
             templates.check(content, str(folder / template))
+    schema = _held(head, "schema", {}, toml)
     return Protocol(
         name=folder.name,
         folder=folder,
         syntax=head["syntax"],
-        fallbacks=tuple(head.get("fallbacks", ())),
-        markers=tuple(head.get("markers", ())),
-        keys=(schema.get("name", "name"), schema.get("arguments", "arguments")),
+        fallbacks=_words(head, "fallbacks", toml),
+        markers=_words(head, "markers", toml),
+        keys=(_held(schema, "name", "name", toml), _held(schema, "arguments", "arguments", toml)),
         files=files,
-        aliases=_pairs(schema.get("aliases"), folder),
+        aliases=_pairs(schema.get("aliases"), toml),
     )
 
 
-def _pairs(aliases: Any, folder: Path) -> tuple[tuple[str, str], ...] | None:
+def _text(path: Path, folder: Path) -> str:
+    """Return the text of a file of a folder, which may be another one's: it lies in there, and is no device."""
+    if path.resolve().parent != folder or not path.is_file():
+        raise ConfigError(f"{str(path)!r} is no file of its folder: it leads elsewhere. Put the file itself there.")
+    if path.stat().st_size > _MOST_BYTES:
+        raise ConfigError(f"{str(path)!r} is larger than {_MOST_BYTES:,} bytes. Shorten it.")
+    return read_text(path)
+
+
+def _held(table: Mapping[str, Any], key: str, plain: Any, toml: str) -> Any:
+    """Return a value of the kind that its default is of."""
+    value = table.get(key, plain)
+    if not isinstance(value, type(plain)):
+        raise ConfigError(f"{toml!r}: {key} must be {_KINDS[type(plain)]}, not {value!r:.100}.")
+    return value
+
+
+def _words(table: Mapping[str, Any], key: str, toml: str) -> tuple[str, ...]:
+    words = _held(table, key, [], toml)
+    if not all(isinstance(word, str) and word for word in words):
+        raise ConfigError(f"{toml!r}: {key} must be a list of texts, not {words!r:.100}.")
+    return tuple(words)
+
+
+def _pairs(aliases: Any, toml: str) -> tuple[tuple[str, str], ...] | None:
     if aliases is None:
         return None
-    try:
-        return tuple((str(name), str(arguments)) for name, arguments in aliases)
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f'{str(folder / "protocol.toml")!r}: aliases must be pairs of keys, such as [["tool", "args"]], '
-            f"not {aliases!r}."
-        ) from None
+    pairs = [tuple(pair) if isinstance(pair, list) else () for pair in aliases] if isinstance(aliases, list) else [()]
+    if not all(len(pair) == 2 and all(isinstance(k, str) for k in pair) for pair in pairs):
+        raise ConfigError(f'{toml!r}: aliases must be pairs of keys, such as [["tool", "args"]], not {aliases!r:.100}.')
+    return tuple(pairs)
 
 
 def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
     """Read one few-shot line: {"user": …, "calls": [{"name", "arguments"}]} or {"user": …, "answer": …}."""
     try:
-        row = json.loads(line)
+        row = loads(line)
         calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", [])]
         return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
