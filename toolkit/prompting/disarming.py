@@ -191,6 +191,10 @@ class Disarming:
         return frozenset(name[:length] for name in self._folded for length in range(1, len(name) + 1))
 
     @cached_property
+    def _ends(self) -> frozenset[str]:
+        return frozenset(name[-1] for name in self._folded)
+
+    @cached_property
     def _lengths(self) -> tuple[int, ...]:
         return tuple({len(name) for name in self._folded})
 
@@ -198,6 +202,9 @@ class Disarming:
         """Tell whether a written name is a tool's, or is once its first characters are cut off."""
         if self.names is None:
             return True
+        end = written[-1:]
+        if end.isalnum() and end.casefold()[-1] not in self._ends and ":" not in written and end != "l":
+            return False  # told at once, as nearly always
         folded = fold(_TRAIL.sub("", written[-_LONGEST_NAME:]))
         return any(folded[-length:] in self._folded for length in self._lengths)
 
@@ -319,5 +326,9 @@ def _tree(branches: list[str]) -> str:
         found = _PLAIN.match(branch)
         groups.setdefault(found[0] if found else "", []).append(branch[found.end() :] if found else branch)
     parts = ["|".join(groups.pop("", ()))]
-    parts += [first + (_tree(rests) if len(rests) > 1 else rests[0]) for first, rests in groups.items()]
+    # of a row of "<" only the last two can open something
+    parts += [
+        first + "(?!<<)" * (first == "<") + (_tree(rests) if len(rests) > 1 else rests[0])
+        for first, rests in groups.items()
+    ]
     return f"(?:{'|'.join(filter(None, parts))})"

@@ -110,9 +110,9 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        described = list(map(self.disarming(offered).tool, shown))
-        values = {"tools": described, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
-        head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
+        disarm = self.disarming(offered)
+        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
+        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
