@@ -19,6 +19,7 @@ from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
 from toolkit.evaluation.statistics import NAN, Comparison, Rate, compare_rows, holm
 from toolkit.recipes import Recipe
+from toolkit.traces.json_text import MOST_SHOWN, frame_html, writable
 
 
 class Result:
@@ -189,7 +190,7 @@ class Result:
         shown = display_table(self.table())
         for column in ("recipe", "right [95 %]", "left out"):  # narrow notebooks must not break these
             shown[column] = shown[column].str.replace(" ", "\u00a0")
-        return str(shown.to_html(index=False))
+        return frame_html(shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +271,7 @@ def readable(frame: Any, wrap: bool = True) -> Any:
     """
     look = {"text-align": "left", "vertical-align": "top"}
     look |= {"white-space": "pre-wrap", "max-width": "28em"} if wrap else {"white-space": "nowrap"}
+    frame = frame.map(lambda value: writable(value[:MOST_SHOWN]) if isinstance(value, str) else value)
     styled = frame.style.hide(axis="index").format(escape="html", precision=3).format_index(escape="html", axis=1)
     styled = styled.format_index(escape="html", axis=0).set_properties(**look)
     return styled.set_table_styles([{"selector": "th", "props": "text-align: left"}])
