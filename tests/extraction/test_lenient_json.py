@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.extraction.lenient_json import mend, read_json
+from toolkit.extraction.pipeline import new_source
+from toolkit.extraction.resolve import tool_index
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ VALUES: Any = st.recursive(
 @given(st.dictionaries(KEYS, VALUES, max_size=4))
 def test_the_lenient_reader_agrees_with_the_strict_one(value: dict[str, Any]) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    strict, lenient = read_json(text, 0), mend(text, 0, len(text))
+    strict, lenient = read_json(text), mend(new_source(text, tool_index(None), None), 0)
     assert strict.value == value
     assert strict.end == len(text)
     if lenient.problem is None and "{{" not in text:

@@ -20,50 +20,51 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from toolkit.extraction.drafts import NOTHING, Body, Draft, Reading, Source, Syntax, refusal, spread
-from toolkit.extraction.lenient_json import JsonRead, decode, mend, read_json
+from toolkit.extraction.drafts import NOTHING, Body, Draft, Reading, Syntax, refusal, spread
+from toolkit.extraction.lenient_json import JsonRead, decode, mend, read_value
 from toolkit.extraction.parameters import Members, Tags, read_members
 from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.shapes import drafts_in
+from toolkit.extraction.source import Source
 
-_NS = r"(?:\w+:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
-_GLM_NS = r"(?:\w+_|\w+:)?"
+_NS = r"(?:\w++:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
+_GLM_NS = r"(?:\w{1,40}[_:])?"
 # A fence, or one back-tick or a word for it. A back-tick only before a bracket, a word only before a line break: in
 # "`f`(a=1)" and "json.loads(x)" neither is a fence.
-FENCE = re.compile(r"(?:```|~~~)[ \t]*[\w+-]*[ \t]*\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*\n")
-FENCE_END = re.compile(r"\s*(?:```|~~~|`)")
+FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w++-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
+FENCE_END = re.compile(r"\s*+(?:```|~~~|`)")
 # An object, a list or a text, also with curly or escaped quotes; no marker such as [/INST] or [TOOL_CALLS].
 _JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,}\])[{\[\"'“‘]|&quot;|&#34;")
 # The first pair of an object whose brace is missing. Only a key that names a tool: "a": 1 alone may be anything.
-_OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*:")
+_OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:")
 # The head of a Python-like call, in brackets, quotes, print() or an assignment; not `f {`, which is NAME and JSON.
-_PYTHON = re.compile(r"\[*\s*[`'\"]?\s*(?:print\(|\w+\s*=\s*(?=\w))?[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
-_SEPARATOR = re.compile(r"\s*[,;]?\s*")
-SURPLUS = re.compile(r"(?:\s*[}\]])+")
+_PYTHON = re.compile(r"\[*\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
+_SEPARATOR = re.compile(r"\s*+[,;]?\s*+")
+SURPLUS = re.compile(r"(?:\s*+[}\]])++")
 # A name and nothing else, so that what stands behind it decides; it may end in `()` but has no arguments there.
-_NAME_THEN = re.compile(r"[ \t]*(?:functions?[.:])?([^\W\d](?:[\w.\-:/]|\\_)*)[ \t]*(?:\(\))?(?:<tool_sep>)?")
+_NAME_THEN = re.compile(r"[ \t]*+(?:functions?[.:])?([^\W\d](?:[\w.\-:/]++|\\_)*+)[ \t]*+(?:\(\))?(?:<tool_sep>)?")
 _ARG_KEY = re.compile(rf"<{_GLM_NS}arg_key>")
 # [ARGS], perhaps with a call's id before it; an id alone announces nothing.
-_ARGS_MARK = re.compile(r"(?:\s*\[CALL_ID\]\s*[\w-]*\s*)?\s*\[ARGS\]")
+_ARGS_MARK = re.compile(r"(?:\s*+\[CALL_ID\]\s*+[\w-]*+\s*+)?\s*+\[ARGS\]")
 _GLM = Tags(
     # A whole key with the tag of its value: a key whose value never opens is cut, not empty.
-    re.compile(rf"<{_GLM_NS}arg_key>(?P<key>[^<]*)</{_GLM_NS}arg_key>(?:\s|\\n)*<{_GLM_NS}arg_value>"),
+    re.compile(rf"<{_GLM_NS}arg_key>(?P<key>[^<]*+)</{_GLM_NS}arg_key>(?:\s|\\n)*+<{_GLM_NS}arg_value>"),
     re.compile(rf"</{_GLM_NS}arg_value>"),
     re.compile(rf"</?{_GLM_NS}tool_calls?>|<\||</s>|<｜"),
 )
 # <function=NAME>, <invoke name="NAME"> and mixtures of both, self-closed too. Not <function> without a name, which is
 # a wrapper, and no attribute behind the name. The name may be empty, since the call must then be reported as nameless.
 _CALL_TAG = re.compile(
-    rf"<{_NS}(?:function|invoke)(?:(?P<equals>\s*=\s*)|\s+name\s*=\s*)[\"']?(?P<name>[^>\"'\n]*?)[\"']?\s*/?>"
+    rf"<{_NS}(?:function|invoke)(?:(?P<equals>\s*+=\s*+)|\s++name\s*+=\s*+)[\"']?(?P<name>[^<>\"'\n]*+)[\"']?\s*+/?>"
 )
 TAGGED = Tags(
     # <parameter=KEY>, <parameter name="KEY">, both with further attributes; <param name="KEY" value="…"/> holds its
     # value itself, in which any character but its own quote may stand. Not <parameters>, which is a wrapper.
     re.compile(
-        rf"<{_NS}(?:parameter|param|arg)(?:\s*=\s*[\"']?|\s+name\s*=\s*[\"']?)(?P<key>[^>\"'\n]+?)[\"']?"
-        r"(?:\s+value\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^>]*/?|\s+[^>]*)?\s*>"
+        rf"<{_NS}(?:parameter|param|arg)(?:\s*+=\s*+[\"']?|\s++name\s*+=\s*+[\"']?)(?P<key>[ \t]*+[^<>\"'\s]++)[\"']?"
+        r"(?:\s++value\s*+=\s*+(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^<>]*+/?|\s++[^<>]*+)?\s*+>"
     ),
-    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^>]*)?>"),
+    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^>]*+)?>"),
     # What ends the parameters: a closer of the call or of its wrapper, the next call, a special token. Not other
     # markup, such as <div> or </b>, which belongs to a value.
     re.compile(
@@ -71,10 +72,10 @@ TAGGED = Tags(
         rf"|<{_NS}(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
     ),
 )
-_PARAMETERS = re.compile(rf"\s*<{_NS}(?:params|parameters)>")
-_CALL_TAG_ENDS = re.compile(rf"(?:\s*</{_NS}(?:params|parameters|function|invoke)>)+")
-_FLAG = re.compile(r"string\s*=\s*[\"'](true|false)[\"']")
-_TYPE_FLAG = re.compile(r"\btype\s*=\s*[\"'](\w+)[\"']")
+_PARAMETERS = re.compile(rf"\s*+<{_NS}(?:params|parameters)>")
+_CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)+")
+_FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
+_TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")
 
 
 def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
@@ -110,15 +111,15 @@ def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Read one member of a body into `body`; False if none begins at `pos`."""
     text = source.text
     if text.startswith("{", pos):
-        return _json(source, pos, read_json(text, pos, source.limit), syntax, body)
+        return _json(source, pos, read_value(source, pos), syntax, body)
     if text.startswith("<", pos):
         return _tagged(source, pos, syntax, body)
     if source.match(_OPEN_PAIR, pos):
-        return _json(source, pos, mend(text, pos, source.limit, opened=False), syntax, body)
+        return _json(source, pos, mend(source, pos, opened=False), syntax, body)
     if source.match(_PYTHON, pos):
         return _python(source, pos, syntax, body)
     if source.match(_JSON_START, pos):
-        return _json(source, pos, read_json(text, pos, source.limit), syntax, body)
+        return _json(source, pos, read_value(source, pos), syntax, body)
     return not body.drafts and _named(source, pos, syntax, body)
 
 
@@ -129,7 +130,7 @@ def _json(source: Source, pos: int, read: JsonRead, syntax: Syntax, body: Body) 
     body.end, body.problem = read.end, read.problem
     value = read.value if read.problem is None else list(read.members)
     blank = Draft("", NOTHING, (pos, read.end), syntax.label("json"), read.repairs)
-    found = drafts_in(value, source.tools, blank, explicit=True)
+    found = drafts_in(value, source, blank, explicit=True)
     if not found and "key" in syntax.forms:
         found = _by_key(value, blank._replace(syntax=syntax.forms["key"]))
     if not found and read.problem is None and value not in ([], {}, None, ""):
@@ -147,7 +148,7 @@ def _by_key(value: Any, blank: Draft) -> list[Draft]:
 
 def read_arguments(source: Source, pos: int) -> JsonRead:
     """Read one JSON value, and step over closers behind it that are too many."""
-    return _with_surplus(source, read_json(source.text, pos, source.limit))
+    return _with_surplus(source, read_value(source, pos))
 
 
 def _with_surplus(source: Source, read: JsonRead) -> JsonRead:
@@ -190,12 +191,12 @@ def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
 
 def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...], body: Body, start: int) -> None:
     """Read the content of an opened call tag: parameters in tags, or bare JSON, for which the second label is."""
-    name = name.strip()
+    name = name.strip().removesuffix("/").rstrip()
     at = source.skip(pos)
     fence = source.match(FENCE, at)
     json_at = source.skip(fence.end()) if fence else at
     if source.text.startswith(("{", '"{', "&"), json_at):
-        read = read_json(source.text, json_at, source.limit)
+        read = read_value(source, json_at)
         if _take(body, read, start, name, labels[0] if fence else labels[1]):
             _close(source, body)
         return
@@ -208,7 +209,7 @@ def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...]
     if not members.values and inner == pos and not source.match(TAGGED.stop, source.skip(pos)):
         return
     draft = Draft(name, dict(members.values), (start, members.end), labels[0], tuple(members.repairs), untyped=True)
-    body.drafts.append(_typed_by_flag(draft, members))
+    body.drafts.append(_typed_by_flag(source, draft, members))
     _close(source, body)
 
 
@@ -220,13 +221,13 @@ def _take(body: Body, read: JsonRead, start: int, name: str, label: str) -> bool
     return read.problem is None
 
 
-def _typed_by_flag(draft: Draft, members: Members) -> Draft:
+def _typed_by_flag(source: Source, draft: Draft, members: Members) -> Draft:
     """Decode values whose tag says that they are JSON or of a type."""
     for key, opener in members.openers.items():
         flag, kind = _FLAG.search(opener), _TYPE_FLAG.search(opener)
         wants_json = flag[1] == "false" if flag else kind is not None and kind[1] not in ("string", "str")
         if wants_json and key in members.values:
-            read = decode(members.values[key])
+            read = decode(members.values[key], source.budget)
             draft.arguments[key] = draft.arguments[key] if read is None else read.value
     return draft
 

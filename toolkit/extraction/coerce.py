@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.extraction.lenient_json import mend, read_strict
+from toolkit.extraction.lenient_json import read_json
 
-_INTEGER = re.compile(r"\s*[-+]?\d+\s*$")
-_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$")
+_INTEGER = re.compile(r"\s*+[-+]?\d++\s*+$")
+_NUMBER = re.compile(r"\s*+[-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?\s*+$")
 _BOOLEANS = {"true": True, "false": False}
 _NULLS = {"null", "None", "none"}
 # JSON Schema's words, and those of BFCL and of Python programmers.
@@ -216,7 +216,7 @@ def _as_number(value: str, wanted: str) -> tuple[Any, bool]:
 
 def _decode(text: str) -> tuple[Any, bool]:
     """Return the one JSON or Python value that the whole text is, and whether it is one."""
-    read = read_strict(text, 0, len(text)) or mend(text + " ", 0, len(text) + 1)
+    read = read_json(text)
     return read.value, read.problem is None and not text[read.end :].strip()
 
 

@@ -1,4 +1,4 @@
-"""Hold what passes between the stages of reading: Source, Syntax, Draft, Reading.
+"""Hold what passes between the stages of reading: Syntax, Draft, Reading.
 
 A Syntax reads a Source at a position and gives a Reading: a region of text and the Drafts in it. A Draft becomes a
 call once its name is resolved, its arguments are decoded and no veto falls (`settle`).
@@ -6,7 +6,7 @@ call once its name is resolved, its arguments are decoded and no veto falls (`se
 What is made anew for each call is a NamedTuple here and in the readers: as fixed as a frozen dataclass, and made in a
 quarter of the time.
 
-Not here: what the user gets (`types`).
+Not here: the text that is read (`source`), what the user gets (`types`).
 """
 
 from __future__ import annotations
@@ -16,61 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from toolkit.extraction.fuel import Fuel
-from toolkit.extraction.resolve import ToolIndex
+from toolkit.extraction.source import Source
 from toolkit.extraction.types import Rejected, Span
 
-_BLANK = re.compile(r"(?:[\s\ufeff\u200b\u200c\u200d\u2060]|\\n(?=[\s<{\[]|$))*")
 _NO_SOURCES: dict[str, str] = {}
 NOTHING = object()  # an argument key that is not there at all
 _DETAILS = {"truncated": "The call was cut.", "empty": "No call in it."}
 
 Kind = Literal["call", "thought", "thought_end", "echo", "noise", "end"]
-Read = Callable[["Source", re.Match[str], "Syntax"], "Reading | None"]
-
-
-@dataclass(slots=True)
-class Source:
-    """Hold the text that is read and what is known about it."""
-
-    text: str  # the whole reply
-    limit: int  # where the present region ends
-    tools: ToolIndex  # the declared tools
-    fuel: Fuel  # what failed attempts may still cost
-    cut: bool = False  # the server says that the reply was cut at its length limit
-    # pattern -> (searched from, found or None), so that a missing closer is searched for once
-    searched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = field(default_factory=dict)
-
-    def within(self, limit: int) -> Source:
-        """Return the same source with a nearer end."""
-        return Source(self.text, limit, self.tools, self.fuel, self.cut, self.searched)
-
-    def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
-        """Return the match of `pattern` at `pos`."""
-        return pattern.match(self.text, pos, self.limit)
-
-    def past(self, pattern: re.Pattern[str], pos: int) -> int:
-        """Return the position behind `pattern` if it matches at `pos`, else `pos`."""
-        found = pattern.match(self.text, pos, self.limit)
-        return pos if found is None else found.end()
-
-    def find(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
-        """Return the next match of `pattern`; many searches in growing order cost one pass together."""
-        start, found = self.searched.get(pattern, (-1, None))
-        if start < 0 or pos < start or (found is not None and found.start() < pos):
-            found = pattern.search(self.text, pos)
-            self.searched[pattern] = (pos, found)
-        return found if found is not None and found.end() <= self.limit else None
-
-    def skip_line(self, pos: int) -> int:
-        """Return the start of the next line."""
-        stop = self.text.find("\n", pos, self.limit)
-        return self.limit if stop < 0 else stop + 1
-
-    def skip(self, pos: int) -> int:
-        """Return the position behind blanks."""
-        found = _BLANK.match(self.text, pos, self.limit)
-        return found.end() if found else pos
+Read = Callable[[Source, re.Match[str], "Syntax"], "Reading | None"]
 
 
 @dataclass(frozen=True, slots=True)

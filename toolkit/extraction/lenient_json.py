@@ -12,12 +12,14 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from toolkit.extraction.fuel import Fuel
+from toolkit.extraction.budget import LOOK, Budget, ExhaustedError
 from toolkit.extraction.quoted import without_surrogates
+from toolkit.extraction.resolve import ToolIndex
+from toolkit.extraction.source import Source
 from toolkit.extraction.values import Unreadable, ValueReader
 
 WINDOW = 1024
-_FAILED = 64  # what a failed attempt costs at least
+_NO_TOOLS = ToolIndex({})
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ITEM_END = 16  # an error this near to the end of a window may be the window's fault
@@ -59,45 +61,51 @@ def _finite(written: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_finite)
 
 
-def read_json(text: str, pos: int, limit: int | None = None) -> JsonRead:
-    """Read the value that begins at `pos`, perhaps behind blanks; the text is taken as ended at `limit`.
+def read_json(text: str, pos: int = 0, budget: Budget | None = None) -> JsonRead:
+    """Read the value that begins at `pos`, perhaps behind blanks; without a budget the text has one of its own.
 
-    >>> read_json('{"a": 1, } tail', 0)
+    >>> read_json('{"a": 1, } tail')
     JsonRead(value={'a': 1}, end=10, repairs=('trailing_comma',), problem=None, closed=True, members=())
     """
-    limit = len(text) if limit is None else limit
-    strict = read_strict(text, pos, limit)
-    return strict if strict is not None else mend(text, pos, limit)
+    try:
+        return read_value(Source(text, len(text), _NO_TOOLS, budget or Budget(len(text))), pos)
+    except ExhaustedError:
+        if budget is not None:
+            raise
+        return JsonRead(None, pos, (), "budget")
 
 
-def decode(text: str) -> JsonRead | None:
+def decode(text: str, budget: Budget | None = None) -> JsonRead | None:
     """Return the one value that the whole text is; None if it is none."""
-    read = read_json(text, 0)
+    read = read_json(text, 0, budget)
     return None if read.problem is not None or text[read.end :].strip() else read
 
 
-def read_strict(text: str, pos: int, limit: int, fuel: Fuel | None = None) -> JsonRead | None:
-    """Read strict JSON only; None if it is not, at the cost of `fuel`."""
-    size = WINDOW
-    if fuel is not None and fuel.left <= 0:
-        return None
+def read_value(source: Source, pos: int) -> JsonRead:
+    """Read the value that begins at `pos` of a reply."""
+    strict = read_strict(source, pos)
+    return strict if strict is not None else mend(source, pos)
+
+
+def read_strict(source: Source, pos: int) -> JsonRead | None:
+    """Read strict JSON only; None if it is not."""
+    size, limit = WINDOW, source.limit
     while True:
         stop = min(pos + size, limit)
-        window = text[pos:stop]
+        window = source.text[pos:stop]
         try:
             value, end = _DECODER.raw_decode(window)
         except json.JSONDecodeError as error:
             cut = error.pos >= len(window) - _ITEM_END or error.msg.startswith("Unterminated")
-            if fuel is not None:
-                fuel.spend(len(window) if cut else error.pos + _FAILED)
+            source.budget.spend(LOOK + 2 * (len(window) if cut else error.pos))
             if stop == limit or not cut:
                 return None
             size *= 8
         except (ValueError, RecursionError):
-            if fuel is not None:
-                fuel.spend(len(window) + _FAILED)
+            source.budget.spend(LOOK + 2 * len(window))
             return None
         else:
+            source.budget.spend(LOOK + 2 * end)
             if not shallow(window, end):
                 return JsonRead(None, pos + end, (), "too_deep")
             whole = plain(value) if "\\u" in window and _HALF_PAIR.search(window, 0, end) else value
@@ -129,12 +137,16 @@ def shallow(text: str, end: int, most: int = 200) -> bool:
     return deepest < most
 
 
-def mend(text: str, pos: int, limit: int, *, bare_values: bool = False, opened: bool = True) -> JsonRead:
+def mend(source: Source, pos: int, *, bare_values: bool = False, opened: bool = True) -> JsonRead:
     """Read a value with repairs; `opened=False` reads an object whose opening brace is missing."""
-    reader = ValueReader(text, pos, limit, bare_values=bare_values)
+    reader = ValueReader(source, pos, bare_values=bare_values)
     try:
         value = reader.value() if opened else reader.object(0, opened=False)
+        if not (opened or reader.closed):
+            source.dead.update((key, source.limit) for key in reader.keys)
     except Unreadable as stop:
+        if not opened:
+            source.dead.update((key, source.limit) for key in reader.keys)
         members = tuple(reader.members) if stop.problem == "truncated" else ()
         return JsonRead(None, stop.position, tuple(reader.repairs), stop.problem, False, members)
     return JsonRead(value, reader.pos, tuple(reader.repairs), None, reader.closed)

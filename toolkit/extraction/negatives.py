@@ -18,38 +18,38 @@ _PLACE = re.compile(
     re.VERBOSE,
 )
 _DECLARATION = re.compile(
-    r"[\s\[{]*(?:\"type\"\s*:\s*\"function\"\s*,\s*)?(?:\"function\"\s*:\s*\{\s*)?"
-    r"\"name\"\s*:\s*\"[^\"\n]{1,200}\"\s*,\s*\"description\"\s*:"
+    r"[\s\[{]*+(?:\"type\"\s*+:\s*+\"function\"\s*+,\s*+)?(?:\"function\"\s*+:\s*+\{\s*+)?"
+    r"\"name\"\s*+:\s*+\"[^\"\n]{1,200}\"\s*+,\s*+\"description\"\s*+:"
 )
 _EXAMPLE_NAMES = re.compile(
-    r"(?:example[_-]?)?(?:function|func|tool|action)[_-]?(?:name)?\d*(?:[_-]?here)?|your[_-]\w+|name|<.*>|\{.*\}|\.+|…|NAME"
+    r"(?:example[_-]?)?(?:function|func|tool|action)[_-]?(?:name)?\d*+(?:[_-]?here)?|your[_-]\w++|name|<.*>|\{.*\}|\.+|…|NAME"
 )
 _NO_TOOL = {
     "none", "na", "null", "nil", "finalanswer", "final", "answer", "notool", "nofunction", "noaction",
     "directlyanswer", "nothing", "noneneeded", "respond",
 }  # fmt: skip
-_PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*\s*(?:[:=]|$)")
+_PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*+\s*+(?:[:=]|$)")
 _AFFIXES = re.compile(r"^(?:your|the|some|given|input)_|_(?:value|val|here|input)$", re.IGNORECASE)
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",
 }  # fmt: skip
 _SCHEMA_TYPES = _TYPE_WORDS | {"null", "tuple", "double", "long", "char"}
 # Words that speak about a call: the first kind also in the line that leads in to it, the second only on its own line.
-_STRONG = r"""for\s+(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s+examples?\b
-    |examples?\s*(?:usage|call|output)?\s*:|you\s+(?:wrote|said|sent|typed|pasted)|user\s+(?:wrote|said|sent|typed)|wrote:|syntax\s+is|usage\s*:|template
-    |in\s+(?:the|your)\s+(?:\w+\s+)?logs?\b|logs?\s+(?:shows?|lines?|entry|says?|reads?)|in\s+the\s+docs
-    |declared\s+(?:like|as)|server\s+(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s+time|yourself\b
-    |if\s+(?:i|you|we|the\s+\w+)\s+(?:had|were|was|wanted|could)"""
-_WEAK = r"""examples?\b|would\s+(?:be|look|call|use|send|have|see|write|read|say)\b|could\s+(?:be|send|call|use|look)
-    |might\s+(?:be|send|call|look|use)|you\s+(?:call|can\s+call|could|would)|looks?\s+like|such\s+as|instead\s+of
-    |(?:not|don't|never)\s+(?:call|send|run|use)\b|syntax|usage\b|placeholders?|signature|pattern\s+is
-    |format\s+(?:is|of|would)|documentation|manual|declar(?:ed|ation)|definition|defined\s+as|schema\b|returned|responded
-    |was\s+called|earlier|previously|previous\s+turn"""
+_STRONG = r"""for\s++(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s++examples?\b
+    |examples?\s*+(?:usage|call|output)?\s*+:|you\s++(?:wrote|said|sent|typed|pasted)|user\s++(?:wrote|said|sent|typed)|wrote:|syntax\s++is|usage\s*+:|template
+    |in\s++(?:the|your)\s++(?:\w++\s++)?logs?\b|logs?\s++(?:shows?|lines?|entry|says?|reads?)|in\s++the\s++docs
+    |declared\s++(?:like|as)|server\s++(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s++time|yourself\b
+    |if\s++(?:i|you|we|the\s++\w++)\s++(?:had|were|was|wanted|could)"""
+_WEAK = r"""examples?\b|would\s++(?:be|look|call|use|send|have|see|write|read|say)\b|could\s++(?:be|send|call|use|look)
+    |might\s++(?:be|send|call|look|use)|you\s++(?:call|can\s++call|could|would)|looks?\s++like|such\s++as|instead\s++of
+    |(?:not|don't|never)\s++(?:call|send|run|use)\b|syntax|usage\b|placeholders?|signature|pattern\s++is
+    |format\s++(?:is|of|would)|documentation|manual|declar(?:ed|ation)|definition|defined\s++as|schema\b|returned|responded
+    |was\s++called|earlier|previously|previous\s++turn"""
 # For text in lower case: a third of the time that a pattern takes which ignores case.
 _LEADS_HEDGED = re.compile(rf"\b(?:{_STRONG})", re.VERBOSE)
 _HEDGE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})", re.VERBOSE)
 _HEDGE_AFTER = re.compile(
-    r"\W{0,3}\s*(?:would|could|might|is\s+(?:an?\s+example|what|how|the\s+(?:syntax|format|call))|looks?\s+like|was\b|failed|perhaps|maybe|with\s+your\s+own|where\b|in\s+(?:your|the)\s+log)",
+    r"\W{0,3}\s*+(?:would|could|might|is\s++(?:an?\s++example|what|how|the\s++(?:syntax|format|call))|looks?\s++like|was\b|failed|perhaps|maybe|with\s++your\s++own|where\b|in\s++(?:your|the)\s++log)",
     re.IGNORECASE,
 )
 

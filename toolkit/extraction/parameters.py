@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 
-from toolkit.extraction.drafts import Source
+from toolkit.extraction.budget import LOOK
 from toolkit.extraction.resolve import ToolSpec
+from toolkit.extraction.source import Found, Source
 
-_CDATA = re.compile(r"\s*<!\[CDATA\[([\s\S]*)\]\]>\s*")
-_HALF_PAIR = re.compile(r"<(?:\w+[_:])?(?:arg_key|arg_value|parameter|param)\b")
+_HALF_PAIR = re.compile(r"<(?:\w{1,40}[_:])?(?:arg_key|arg_value|parameter|param)\b")
+_OPENERS_SEEN = 64  # in one value, to find the one that shows that its closer is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +81,38 @@ def _cut(source: Source, pos: int, tags: Tags) -> bool:
 
 def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, found: Members) -> tuple[int, int] | None:
     """Return where a value ends and where reading goes on; None if it has no end."""
-    text, limit = source.text, source.limit
-    pos, first = start, None
-    while pos < limit:
-        tag = text.find("<", pos, limit)
-        if tag < 0:
+    structural = source.first(tags, start, partial(_structural_end, source, tags))
+    pos, stop = start, structural[0] if structural else source.limit
+    for _ in range(_OPENERS_SEEN):
+        opener = source.find(tags.opener, pos)
+        if opener is None or opener.start() >= stop:
             break
+        key = opener["key"].strip()
+        unseen = tool is None or (key in tool.properties and key not in found.values)
+        if unseen and source.text[opener.start() - 1].isspace():
+            found.repairs.append("missing_close_tag")
+            return opener.start(), opener.start()
+        pos = opener.end()
+    if structural is None:
+        closer = source.find(tags.closer, start)
+        return closer and closer.span()
+    if structural[0] == structural[1]:
+        found.repairs.append("missing_close_tag")
+    return structural
+
+
+def _structural_end(source: Source, tags: Tags, pos: int, stop: int) -> Found | None:
+    """Return the closing tag before which a value ends for certain, or where another tag ends it."""
+    text, limit = source.text, source.limit
+    while (tag := text.find("<", pos, min(stop, limit))) >= 0:
+        source.budget.spend(LOOK)
         if (closer := tags.closer.match(text, tag, limit)) is not None:
-            first = first or (tag, closer.end())
             if _structure(source, closer.end(), tags):
-                return tag, closer.end()
-        elif (stop := tags.stop.match(text, tag, limit)) is not None:
-            if _ends_call(source, stop, tags):
-                found.repairs.append("missing_close_tag")
-                return tag, tag
-        elif (opener := tags.opener.match(text, tag, limit)) is not None and text[tag - 1].isspace():
-            key = opener["key"].strip()
-            if tool is None or (key in tool.properties and key not in found.values):
-                found.repairs.append("missing_close_tag")
-                return tag, tag
+                return closer.span()
+        elif (end := tags.stop.match(text, tag, limit)) is not None and _ends_call(source, end, tags):
+            return tag, tag
         pos = tag + 1
-    return first
+    return None
 
 
 def _ends_call(source: Source, stop: re.Match[str], tags: Tags) -> bool:
@@ -130,8 +143,9 @@ def trim(value: str, closed: bool = True) -> str:
     >>> trim("\n  two\n\n"), trim("one\n"), trim("one\n", closed=False)
     ('  two\n', 'one\n', 'one')
     """
-    if (data := _CDATA.fullmatch(value)) is not None:
-        return data[1]
+    bare = value.strip()
+    if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
+        return bare[9:-3]
     opened = re.match(r"\r?\n", value)
     value = value[opened.end() :] if opened else value
     if opened or not closed:

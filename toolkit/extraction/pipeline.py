@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
+from toolkit.extraction.budget import Budget
 from toolkit.extraction.coerce import SURE
-from toolkit.extraction.drafts import Draft, Source
-from toolkit.extraction.fuel import Fuel
+from toolkit.extraction.drafts import Draft
 from toolkit.extraction.lenient_json import plain
 from toolkit.extraction.negatives import is_template
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names
 from toolkit.extraction.settle import settle
+from toolkit.extraction.source import Source
 from toolkit.extraction.types import CallKeys, ExtractedCall, Extraction, Rejected, Status
 from toolkit.extraction.walk import Candidate, Walk, refused
 from toolkit.messages import ToolCall
@@ -27,11 +28,10 @@ from toolkit.messages import ToolCall
 CallsInThought = Literal["never", "if_only"]
 # Reasons that mean that the model tried to call a tool and failed; the others mean that it did not try.
 BROKEN = {
-    "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given",
+    "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given", "budget",
 }  # fmt: skip
-_FUEL, _FUEL_PER_CHARACTER = 100_000, 3
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_LEAD = re.compile(r"(?:print\s*\(|\bawait|\b\w+\s*=)\s*$")  # belongs to the call behind it
+_LEAD = re.compile(r"(?:print\s*+\(|\bawait|\b\w++\s*+=)\s*+$")  # belongs to the call behind it
 _TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
@@ -78,8 +78,7 @@ def new_source(text: str, index: ToolIndex, finish_reason: str | None, protocol:
         index = replace(index, keys=keys)
     if not text.isascii():
         text = one_for_one(text)
-    fuel = Fuel(_FUEL + _FUEL_PER_CHARACTER * len(text))
-    return Source(text, len(text), index, fuel, cut=finish_reason == "length")
+    return Source(text, len(text), index, Budget(len(text)), cut=finish_reason == "length")
 
 
 def finish(walk: Walk, source: Source, native_calls: Iterable[Any], calls_in_thought: str = "never") -> Extraction:

@@ -13,17 +13,17 @@ from typing import Literal, NamedTuple
 from toolkit.extraction.negatives import hedged
 
 _FAR = 240
-_QUOTED_LINE = re.compile(r"\s*>(?!>)")
-_PROMPT = re.compile(r"\s*(?:>>>|\.\.\.|In\s*\[\d*\]:|\$|#|//)\s")
+_QUOTED_LINE = re.compile(r"\s*+>(?!>)")
+_PROMPT = re.compile(r"\s*+(?:>>>|\.\.\.|In\s*+\[\d*+\]:|\$|#|//)\s")
 _DRESSING = re.compile(
     r"(?:[\s`*_#\-•\d.),;&|\"'\[{\ufeff\u200b\u200c\u200d\u2060]++|\\[nrt]?+)*+"
-    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*[:=]+)?"
+    r"(?:[\w ]{0,30}(?:call|output|answer|response|action|result|assistant|function|tool)s?\s*+[:=]++)?"
     r"(?:[\s`*_\"'\[{]++|\\n)*+",
     re.IGNORECASE,
 )
-_OPENED = re.compile(r"(?:^|[:\n])[ \t]*\($")
+_OPENED = re.compile(r"(?:^|[:\n])[ \t]*+\($")
 _CLOSED = re.compile(r"\)[\s.;]*?(?:\n|$)")
-_ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*$")
+_ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*+$")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
 
@@ -83,4 +83,6 @@ def lead_line(text: str, line: int, floor: int) -> str:
 
 def _goes_on(after: str) -> bool:
     """Tell whether a sentence, or a template, goes on behind a call that stands at the start of a line."""
-    return after.lstrip().startswith("{") or re.match(r"(?!\s*#\s|[\s;.,]*<[|/｜])\W*[^\W\d_]{2,}", after) is not None
+    return (
+        after.lstrip().startswith("{") or re.match(r"(?!\s*+#\s|[\s;.,]*+<[|/｜])\W*+[^\W\d_]{2,}", after) is not None
+    )

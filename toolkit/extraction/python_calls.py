@@ -12,29 +12,31 @@ import re
 from typing import Any
 
 from toolkit.extraction.arithmetic import arithmetic
-from toolkit.extraction.drafts import Body, Draft, Source
+from toolkit.extraction.budget import VALUE
+from toolkit.extraction.drafts import Body, Draft
+from toolkit.extraction.source import Source
 from toolkit.extraction.values import DEPTH, STOP, Unreadable, ValueReader
 
-CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*[ \t]*\(")
-_KEYWORD = re.compile(r"(?:[\"']?)((?:[A-Za-z_$]|\\_)[\w\\.\-$]*)(?:[\"']?)\s*(=(?!=)|:(?!:))")
+CALL = re.compile(r"[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
+_KEYWORD = re.compile(r"(?:[\"']?)((?:[A-Za-z_$]|\\_)[\w\\.\-$]*+)(?:[\"']?)\s*+(=(?!=)|:(?!:))")
 _PREFIX = re.compile(r"[rRbBfFuU]{1,2}(?=[\"'])")
 # The usual argument, for which nothing has to be weighed: a plain literal with the next one, or the end, behind it.
 _PLAIN = re.compile(
-    r"([A-Za-z_]\w*)=('[^'\\\x00-\x1f\x7f]*'|\"[^\"\\\x00-\x1f\x7f]*\"|-?(?:0|[1-9]\d{0,14})(?![\w.])"
+    r"([A-Za-z_]\w*+)=('[^'\\\x00-\x1f\x7f]*+'|\"[^\"\\\x00-\x1f\x7f]*+\"|-?(?:0|[1-9]\d{0,14})(?![\w.])"
     r"|[Tt]rue\b|[Ff]alse\b|None\b|null\b)"
-    r"(?:,[ ]?(?=[A-Za-z_]\w*=[^=])|(?=\)(?:\]?[ ]*(?:$|\n|<)|,[ ]?[A-Za-z_][\w.]*\()))"
+    r"(?:,[ ]?(?=[A-Za-z_]\w*+=[^=])|(?=\)(?:\]?[ ]*+(?:$|\n|<)|,[ ]?[A-Za-z_][\w.]*+\()))"
 )
 _PLAIN_WORDS = {"true": True, "false": False, "none": None, "null": None}
-_NEXT_KEYWORD = re.compile(r"\s*[\"']?(?:[A-Za-z_$]|\\_)[\w\\.\-$]*[\"']?\s*(?:=(?!=)|:)|\s*[)\]}]|\s*$")
-_HOLDS_PLACE = re.compile(r"\.{3,}|…|\?+|_{2,}|<[^<>]*>")
-_EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]+|[\s\S]")
+_NEXT_KEYWORD = re.compile(r"\s*+[\"']?(?:[A-Za-z_$]|\\_)[\w\\.\-$]*+[\"']?\s*+(?:=(?!=)|:)|\s*+[)\]}]|\s*+$")
+_HOLDS_PLACE = re.compile(r"\.{3,}|…|\?+|_{2,}|<[^<>]*+>")
+_EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]++|[\s\S]")
 _LONGEST_EXPRESSION = 2000
-_LIST_SEPARATOR = re.compile(r"\s*[,;]*\s*")
-_LINE_SEPARATOR = re.compile(r"[ \t]*(?:[,;]|\r?\n)?(?:\s+|#[^\n]*(?:\n|$))*")
-_CLOSING = re.compile(r"\s*\)")
-_NEXT_LIST = re.compile(r"\s*,?\s*\[?")
+_LIST_SEPARATOR = re.compile(r"\s*+[,;]*+\s*+")
+_LINE_SEPARATOR = re.compile(r"[ \t]*+(?:[,;]|\r?\n)?(?:\s++|#[^\n]*+(?:\n|$))*")
+_CLOSING = re.compile(r"\s*+\)")
+_NEXT_LIST = re.compile(r"\s*+,?\s*+\[?")
 _WRAPPER = re.compile(
-    r"(?:print|await|return)\b[ \t]*\(?|[A-Za-z_]\w*[ \t]*=[ \t]*(?=(?:await[ \t]+)?[A-Za-z_][\w.\\\-]*\()"
+    r"(?:print|await|return)\b[ \t]*+\(?|[A-Za-z_]\w*+[ \t]*+=[ \t]*+(?=(?:await[ \t]++)?[A-Za-z_][\w.\\\-]*+\()"
 )
 
 
@@ -55,6 +57,7 @@ class CallReader(ValueReader):
         if depth > DEPTH:
             raise self.fail("too_deep")
         self.space()
+        self.source.budget.spend(VALUE)
         start = self.pos
         prefix = _PREFIX.match(self.text, start, self.limit) if self.text[start : start + 1].isalpha() else None
         try:
@@ -120,20 +123,15 @@ class CallReader(ValueReader):
     def expression(self) -> Any:
         """Keep the text up to the next comma or closer of this level; work out arithmetic of numbers."""
         start = end = self.pos
-        depth = 0
-        for step in _EXPRESSION_STEP.finditer(self.text, start, min(self.limit, start + _LONGEST_EXPRESSION)):
-            char = self.text[step.start()]
-            if char in "([{":
-                depth += 1
-            elif char in ")]}":
-                if depth == 0:
-                    break
-                depth -= 1
-            elif char == "," and depth == 0 and self.separates(step.end()):
+        stop = min(self.limit, start + _LONGEST_EXPRESSION)
+        while end < stop and (char := self.text[end]) not in ")]}":
+            self.source.budget.spend(60)
+            if char == "," and self.separates(end + 1):
                 break
-            end = step.end()
-        else:
-            raise self.fail("truncated" if end == self.limit else "bad_json")
+            step = _EXPRESSION_STEP.match(self.text, end, stop)
+            end = self.source.closer_of(end) + 1 if char in "([{" or step is None else step.end()
+        if end >= stop:
+            raise self.fail("truncated" if stop == self.limit else "bad_json")
         source = self.text[start:end].strip()
         if not source or _HOLDS_PLACE.fullmatch(source):
             raise self.fail("placeholder")
@@ -241,7 +239,7 @@ class CallReader(ValueReader):
 
 def read_calls(source: Source, pos: int, label: str) -> Body:
     """Read the calls that begin at `pos`: a list in brackets, or calls with `;`, `,` or line breaks between."""
-    reader = CallReader(source.text, pos, source.limit)
+    reader = CallReader(source, pos)
     found = Body(pos)
     try:
         _members(reader, found, label, source.cut)

@@ -13,6 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from toolkit.extraction.budget import QUOTE
+from toolkit.extraction.source import Found, Source
+
 # Which characters may close what one opens: curly quotes are mixed up, straight ones never.
 _CLOSED_BY = {"“": '[”"“]', "”": '[”"]', "„": '[”“"]', "‘": "[’'‘]", "’": "[’']", '"': '["]', "'": "[']", "`": "[`]"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[01][0-9a-fA-F]{7}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
@@ -28,29 +31,29 @@ _SPACE = re.compile(rf"(?:[{_BLANK}]|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\
 # else is no key: in `"say "no", then"` it belongs to the string.
 _QUOTED_KEY = (
     r"(?:(?:[\"'“‘`]|\\\"|&quot;)[^\"'“”’`\n\\&]{0,64}(?:[\"'”’`]|\\\"|&quot;)"
-    r"|\"(?:[^\"\\]|\\.){0,200}\"|'(?:[^'\\]|\\.){0,200}')\s*[:=]"
+    r"|\"(?:[^\"\\]|\\.){0,200}\"|'(?:[^'\\]|\\.){0,200}')\s*+[:=]"
 )
 # The next item of a list or of positional arguments: a string, an object, a list, a number with an end, a literal, a
 # call, a closer or the end. A bare word is none, nor is a number with words behind it, as in `"5", 6 o'clock"`.
-_ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*\s*(?:[,\]})#/]|$)|(?i:true|false|null|none)\b|[A-Za-z_][\w.]*\(|[\]})]|$"
-_CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*$"  # where the text ends in it
+_ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*+\s*+(?:[,\]})#/]|$)|(?i:true|false|null|none)\b|[A-Za-z_][\w.]*+\(|[\]})]|$"
+_CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*+$"  # where the text ends in it
 # What may be the next member, in an object and elsewhere: `a = 1` is a keyword only outside objects, `a == 1` never.
-_IN_OBJECT = re.compile(rf"\s*(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*\s*:)")
-_ELSEWHERE = re.compile(rf"\s*(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*\s*[:=](?!=))")
+_IN_OBJECT = re.compile(rf"\s*+(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*+\s*+:)")
+_ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*\s*+[:=](?!=))")
 # What may follow the comma behind a closing quote: in an object only a key, so that `"Bob", "Al" said` goes on.
 _AFTER_COMMA = {
-    True: re.compile(rf"{_IN_OBJECT.pattern}|\s*(?:[\]}})]|{_CUT_KEY}|$)"),
-    False: re.compile(rf"{_ELSEWHERE.pattern}|\s*(?:{_ITEM})"),
+    True: re.compile(rf"{_IN_OBJECT.pattern}|\s*+(?:[\]}})]|{_CUT_KEY}|$)"),
+    False: re.compile(rf"{_ELSEWHERE.pattern}|\s*+(?:{_ITEM})"),
 }
-_CLOSERS = {brackets: re.compile(rf"[{re.escape(brackets)}{_BLANK}]+") for brackets in ("}]", "}])")}
+_CLOSERS = {brackets: re.compile(rf"[{re.escape(brackets)}{_BLANK}]++") for brackets in ("}]", "}])")}
 # What may follow closing brackets behind a closing quote: structure, a marker, or a sentence's end. Not a word: in
 # `"a [b] c"` the bracket stands in the string.
 _AFTER_CLOSERS = {
-    brackets: re.compile(rf"[,<`~;|\[✿{{*{more}]|\\n|[.!?:](?=[\s*)]|$)|$")
+    brackets: re.compile(rf"[,<`~;|\[✿{{*{more}]|\\n|[.!?:](?=[\s*+)]|$)|$")
     for brackets, more in (("}]", ""), ("}])", "\"'"))
 }
 # A tag or a marker at which a string must have ended. Not `<` alone or `<b>`, which stand in texts, nor <|"|>, a quote.
-_STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w+_call")
+_STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w{1,40}_call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def _quote(opening: str, closing: str, repair: str | None = None) -> Quote:
 _REPAIRS = {"'": "single_quotes", "`": "single_quotes", '"': None}
 _QUOTES = {char: _quote(char, closing, _REPAIRS.get(char, "smart_quotes")) for char, closing in _CLOSED_BY.items()}
 _TRIPLE = {char * 3: Quote(char * 3, re.compile(rf"\\[\s\S]|{char * 3}"), "triple_quotes") for char in "\"'"}
-_AFTER_EMPTY = re.compile(r"[\"'](?=\s*[,}\])])")  # a quote too many behind an empty string, not three that open one
+_AFTER_EMPTY = re.compile(r"[\"'](?=\s*+[,}\])])")  # a quote too many behind an empty string, not three that open one
 _ESCAPED = Quote('\\"', re.compile(r'\\\\\\"|\\"'), "escaped_quotes")
 _ENTITIES = {
     text: Quote(text, re.compile(re.escape(text)), "html_unescape_call")
@@ -100,29 +103,43 @@ def find_quote(text: str, pos: int) -> Quote | None:
 
 
 def read_string(
-    text: str, pos: int, limit: int, quote: Quote, *, key: bool = False, closers: str = "}]", member: bool = False
+    source: Source, pos: int, quote: Quote, *, key: bool = False, closers: str = "}]", member: bool = False
 ) -> QuotedString | None:
-    """Read the string that opens with `quote` at `pos`; None if it does not end before `limit`.
+    """Read the string that opens with `quote` at `pos`; None if it does not end before the source's limit.
 
     It is the `key` of a member or a value in an object, a `member`, so that behind a comma a key follows, or neither;
     `closers` are the brackets that may close what it stands in, `}]` or `}])`.
     """
-    start = pos + len(quote.opening)
+    start, budget = pos + len(quote.opening), source.budget
     certain = len(quote.opening) > 1 and quote is not _ESCAPED  # nobody writes these quotes inside a string
-    inner = False
-    for found in quote.closing.finditer(text, start, limit):
-        if found[0][0] == "\\" and quote is not _ESCAPED:
-            continue
-        if found[0].startswith("\\\\"):
-            continue
-        if certain or _closes(text, found.end(), limit, key, closers, member):
-            raw = text[start : found.start()]
-            repairs = [quote.repair] if quote.repair else []
-            if inner:
-                repairs.append("inner_quotes")
-            return QuotedString(_decode(raw, quote, repairs), found.end(), tuple(repairs))
-        inner = True
-    return None
+
+    def search(start: int, stop: int) -> Found | None:
+        for one in quote.closing.finditer(source.text, start, source.limit):
+            budget.spend(QUOTE)
+            if one.start() >= stop:
+                break
+            if not _escaped(one[0], quote) and (
+                certain or _closes(source.text, one.end(), source.limit, key, closers, member)
+            ):
+                return one.span()
+        return None
+
+    found = source.first((quote.opening, key, closers, member), start, search)
+    if found is None:
+        return None
+    raw = source.text[start : found[0]]
+    budget.spend(len(raw))
+    repairs = [quote.repair] if quote.repair else []
+    if any(char in raw for char in _CLOSED_BY.get(quote.opening[-1], "")) and not all(
+        _escaped(one[0], quote) for one in quote.closing.finditer(raw)
+    ):
+        repairs.append("inner_quotes")
+    return QuotedString(_decode(raw, quote, repairs), found[1], tuple(repairs))
+
+
+def _escaped(written: str, quote: Quote) -> bool:
+    """Tell whether a quote is part of the string, since a backslash stands before it."""
+    return written.startswith("\\\\") or (written[0] == "\\" and quote is not _ESCAPED)
 
 
 def _closes(text: str, end: int, limit: int, key: bool, closers: str, within: bool) -> bool:

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from toolkit.extraction.types import CallKeys
 from toolkit.tools import as_tool, single_tools
 
-_PREFIX = re.compile(r"^(?:functions?[.:]+|tools?[.:]+|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
-_SUFFIX = re.compile(r"(?::\d+|\(\s*\)|\.call)$")
+_PREFIX = re.compile(r"^(?:functions?[.:]++|tools?[.:]++|default_api\.|multi_tool_use\.|call:|api\.)", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?::\d++|\(\s*+\)|\.call)$")
 _AROUND = "`'\"*<> \t\r\n,:;()[]{}“”‘’"
-_FOLD = re.compile(r"[\W_]+")
-NAME = re.compile(r"[^\W\d][\w.\-:/]*")
+_FOLD = re.compile(r"[\W_]++")
+NAME = re.compile(r"[^\W\d][\w.\-:/]*+")
 _CACHE_SIZE, _LONGEST_NAME = 64, 200
 
 

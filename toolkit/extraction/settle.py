@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.extraction.budget import Budget
 from toolkit.extraction.coerce import Coercion
-from toolkit.extraction.drafts import NOTHING, Draft, Source
+from toolkit.extraction.drafts import NOTHING, Draft
 from toolkit.extraction.lenient_json import read_json
 from toolkit.extraction.negatives import is_example_name, is_no_tool, is_schema, is_template
 from toolkit.extraction.resolve import NAME, ToolSpec, clean
+from toolkit.extraction.source import Source
 from toolkit.extraction.types import Confidence, ExtractedCall, Rejected
 
 GUESSES = {
@@ -45,7 +47,7 @@ def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
     if draft.doubtful in _DOUBTS:
         raise Refused(draft.doubtful, _DOUBTS[draft.doubtful])
     name, tool, repairs, closest = _name(draft, source, explicit)
-    arguments, more = _arguments(draft, tool, explicit)
+    arguments, more = _arguments(draft, tool, explicit, source.budget)
     repairs = [*draft.repairs, *repairs, *more]
     if is_schema(arguments, tool):
         raise Refused("schema_echo", "A schema stands in place of arguments.")
@@ -102,14 +104,14 @@ def _name(draft: Draft, source: Source, explicit: bool) -> tuple[str, ToolSpec |
     return name, None, [] if name == draft.name else ["name_decoration"], source.tools.closest(name)
 
 
-def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dict[str, Any], list[str]]:
+def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool, budget: Budget) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments as an object, and what was mended."""
     value: Any = draft.arguments
     repairs: list[str] = []
     if draft.positional:
         value, repairs = _positional(draft, tool)
     if isinstance(value, str):
-        value, more = _decoded(value, draft.text_argument)
+        value, more = _decoded(value, draft.text_argument, budget)
         repairs += more
     if value is NOTHING or value is None or (isinstance(value, str) and value.strip() in ("", "None", "{}")):
         if not explicit and (tool is None or tool.required):
@@ -124,14 +126,14 @@ def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool) -> tuple[dic
     raise Refused("bad_arguments", f"Arguments must be an object, not {repr(value)[:60]}.")
 
 
-def _decoded(text: str, may_be_text: bool) -> tuple[Any, list[str]]:
+def _decoded(text: str, may_be_text: bool, budget: Budget) -> tuple[Any, list[str]]:
     """Return what is written in a text, and what was mended; a text that `may_be_text` is more if it is an object."""
     value: Any = text
     repairs: list[str] = []
     for code in ("string_arguments", "double_encoded"):
         if not isinstance(value, str) or not (inner := value.strip()):
             break
-        read = read_json(inner, 0)
+        read = read_json(inner, 0, budget)
         if read.problem == "not_finite" and inner.startswith("{"):
             raise Refused("bad_arguments", "A number in the JSON of the arguments is not finite.")
         if read.problem is not None or inner[read.end :].strip():

@@ -10,6 +10,7 @@ from typing import Any
 from toolkit.extraction.drafts import Draft
 from toolkit.extraction.lenient_json import decode
 from toolkit.extraction.resolve import ToolIndex
+from toolkit.extraction.source import Source
 
 NAME_KEYS = (
     "name", "tool", "tool_name", "function", "function_name", "action", "func", "command", "recipient_name",
@@ -28,35 +29,35 @@ _WRAPPERS = ("function_call", "tool_call", "function", "tool", "action", "call",
 _DEEPEST = 6
 
 
-def drafts_in(value: Any, tools: ToolIndex, blank: Draft, *, explicit: bool, depth: int = 0) -> list[Draft]:
+def drafts_in(value: Any, source: Source, blank: Draft, *, explicit: bool, depth: int = 0) -> list[Draft]:
     """Return the drafts that a decoded value holds, made of a `blank` one; none if it is data."""
     if depth > _DEEPEST:
         return []
     if isinstance(value, list):
-        return [one for item in value for one in drafts_in(item, tools, blank, explicit=explicit, depth=depth + 1)]
+        return [one for item in value for one in drafts_in(item, source, blank, explicit=explicit, depth=depth + 1)]
     if isinstance(value, str):
-        return _encoded(value, tools, blank, depth) if explicit and depth < 3 else []
+        return _encoded(value, source, blank, depth) if explicit and depth < 3 else []
     if not isinstance(value, dict):
         return []
-    named = _named(value, tools, blank, explicit)
+    named = _named(value, source.tools, blank, explicit)
     if named is not None:
         return [named]
     for key in (*_LISTS, *_WRAPPERS):
         wrapped = value.get(key)
         if isinstance(wrapped, (dict, list)) and wrapped:
-            found = drafts_in(wrapped, tools, blank, explicit=explicit, depth=depth + 1)
+            found = drafts_in(wrapped, source, blank, explicit=explicit, depth=depth + 1)
             if found:
                 return found
-    return _single_keys(value, tools, blank, explicit)
+    return _single_keys(value, source.tools, blank, explicit)
 
 
-def _encoded(value: str, tools: ToolIndex, blank: Draft, depth: int) -> list[Draft]:
+def _encoded(value: str, source: Source, blank: Draft, depth: int) -> list[Draft]:
     """Read a whole call that was written as a JSON string."""
-    read = decode(value.strip()) if value.lstrip().startswith(("{", "[", '"')) else None
+    read = decode(value.strip(), source.budget) if value.lstrip().startswith(("{", "[", '"')) else None
     if read is None:
         return []
     blank = blank._replace(repairs=(*blank.repairs, "double_encoded", *read.repairs))
-    return drafts_in(read.value, tools, blank, explicit=True, depth=depth + 1)
+    return drafts_in(read.value, source, blank, explicit=True, depth=depth + 1)
 
 
 def _named(value: dict[str, Any], tools: ToolIndex, blank: Draft, explicit: bool) -> Draft | None:

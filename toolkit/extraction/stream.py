@@ -27,13 +27,13 @@ _GROWTH, _PART, _EARLY_LOOKS = 32, 2_048, 256
 _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
 _MARKER = re.compile(r"[<\[{`~✿][\s\S]{0,64}$")
 _HALF_LINE = re.compile(
-    r"(?:^|\n)[ \t]*(?:[*_#>•\-]{1,4}|\d+[.)])?[ \t]*[`*\"']{0,3}"
-    r"(?:[^\W\d][\w.\-]*[`*\"':]{0,3}[ \t]*(?:\r?\n[ \t]*)?"
+    r"(?:^|\n)[ \t]*+(?:[*_#>•\-]{1,4}|\d++[.)])?[ \t]*+[`*\"']{0,3}"
+    r"(?:[^\W\d][\w.\-]*+[`*\"':]{0,3}[ \t]*+(?:\r?\n[ \t]*+)?"
     r"|(?i:here|call|tool|final|function|action|user|human)\b[\w :.]{0,40})?$"
 )
 _HALF_HEADER = re.compile(r"<\|(?:start|im_start|start_header_id)\|>[^<]{0,80}(?:<[^>]{0,24}>?)?$")
-_LAST_WORD = re.compile(r"(?:[\w.\\\-:/]+|(?:assistant|functions)?\s*to=[\w.\-:/]*)\s*$")
-_HALF_CLOSER = re.compile(r"\s*(?:<[^>\n]{0,48}|\[[A-Z/_]{0,16}|[`~]{0,3}|[}\]\s]*)$")
+_LAST_WORD = re.compile(r"(?:[\w.\\\-:/]++|(?:assistant|functions)?\s*+to=[\w.\-:/]*+)\s*+$")
+_HALF_CLOSER = re.compile(r"\s*+(?:<[^>\n]{0,48}|\[[A-Z/_]{0,16}|[`~]{0,3}|[}\]\s]*+)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,25 +12,27 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from toolkit.extraction.budget import VALUE
 from toolkit.extraction.quoted import Quote, find_quote, read_string
+from toolkit.extraction.source import Source
 
 DEPTH = 64  # nested levels; the strict reader, in C, allows more
 
-_JUNK = re.compile(r"[\s\ufeff\u200b\u200c\u200d\u2060]+|//[^\n]*|/\*|#[^\n]*")
+_JUNK = re.compile(r"[\s\ufeff\u200b\u200c\u200d\u2060]++|//[^\n]*+|/\*|#[^\n]*+")
 _MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#")
 _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-_WORD = re.compile(r"[A-Za-z_$][\w$]*")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*(?=[ \t]*:)")
-_LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*(?=:)")  # where text has marks of its own
-_BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]+")
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
+_WORD = re.compile(r"[A-Za-z_$][\w$]*+")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*(?=[ \t]*+:)")
+_LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*+(?=:)")  # where text has marks of its own
+_BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]++")
 _DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|$")
-_KEY_AHEAD = re.compile(r"\s*(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*)\s*:")
+_KEY_AHEAD = re.compile(r"\s*+(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*+)\s*+:")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
-STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w+_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\r?\n\s*(?:[A-Z*\n-])|$")
+STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w{1,40}_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\r?\n[^\S\n]*+[A-Z*\n-]|$")
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NOT_FINITE = {"NaN", "Infinity", "nan", "inf", "Inf"}
-_PLACE = re.compile(r"\.\.\.|…|<[\w -]*>|(?:function|tool|action)_name\b")  # what templates write for a value
+_PLACE = re.compile(r"\.\.\.|…|<[\w -]*+>|(?:function|tool|action)_name\b")  # what templates write for a value
 
 
 class Unreadable(Exception):  # noqa: N818 - control flow, never seen outside the package
@@ -45,15 +47,17 @@ class ValueReader:
 
     closers = "}]"
     # words in place of all members, as in `{its arguments}`
-    template: re.Pattern[str] | None = re.compile(r"\s*[A-Za-z_][\w .-]*\}")
+    template: re.Pattern[str] | None = re.compile(r"\s*+[A-Za-z_][\w .-]*+\}")
     comma = False  # whether a comma stood behind the last member
 
-    def __init__(self, text: str, pos: int, limit: int, *, bare_values: bool = False) -> None:
-        self.text, self.pos, self.limit, self.bare_values = text, pos, limit, bare_values
+    def __init__(self, source: Source, pos: int, *, bare_values: bool = False) -> None:
+        self.source, self.text, self.limit = source, source.text, source.limit
+        self.pos, self.bare_values = pos, bare_values
         self.repairs: list[str] = []  # codes of what was mended so far, each once, in order
         self.closed = True  # False once a closer was missing
         self.solid = True  # whether the last value cannot go on beyond the end of the text
         self.members: list[Any] = []  # the complete members of the outermost array, also of one that is cut
+        self.keys: list[int] = []  # where the members of an object without its opening brace begin
         self.member = False  # whether the value that is read is a member of an object
 
     def note(self, code: str) -> None:
@@ -94,6 +98,7 @@ class ValueReader:
         """
         if depth > DEPTH:
             raise self.fail("too_deep")
+        self.source.budget.spend(VALUE)
         self.space()
         first = self.peek()
         if not first:
@@ -121,6 +126,8 @@ class ValueReader:
             self.note("missing_open_brace")
         result: dict[str, Any] = {}
         while not self.ends("}", bool(result)):
+            if not opened:
+                self.keys.append(self.pos)
             key = self.key()
             self.space()
             if self.peek() not in (":", "="):
@@ -208,6 +215,7 @@ class ValueReader:
 
     def key(self) -> str:
         """Read the key of a member."""
+        self.source.budget.spend(VALUE)
         quote = find_quote(self.text, self.pos)
         if quote is not None:
             return self.string(quote, key=True)
@@ -223,7 +231,7 @@ class ValueReader:
 
     def string(self, quote: Quote, key: bool = False) -> str:
         """Read a quoted string."""
-        found = read_string(self.text, self.pos, self.limit, quote, key=key, closers=self.closers, member=self.member)
+        found = read_string(self.source, self.pos, quote, key=key, closers=self.closers, member=self.member)
         if found is None:
             raise self.fail("truncated")
         for code in found.repairs:
@@ -249,7 +257,7 @@ class ValueReader:
 
     def number(self, written: str) -> int | float:
         """Return what a number's text stands for."""
-        if not re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", written):
+        if not re.fullmatch(r"-?(0|[1-9]\d*+)(\.\d++)?([eE][-+]?\d++)?", written):
             self.note("number_form")
         try:
             number = float(written) if re.search(r"[.eE]", written) else int(written)

@@ -9,10 +9,12 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from toolkit.extraction.drafts import Reading, Source, Syntax
+from toolkit.extraction.budget import LOOK, ExhaustedError
+from toolkit.extraction.drafts import Reading, Syntax
 from toolkit.extraction.places import place
 from toolkit.extraction.scan import triggers
 from toolkit.extraction.settle import confidence, settle
+from toolkit.extraction.source import Source
 from toolkit.extraction.types import ExtractedCall, Rejected, Span
 
 # Reasons for which a candidate is no call but words, which stay for the user to read.
@@ -21,8 +23,8 @@ _WORDS = {
     "signature", "no_tool_wanted", "other_syntax",
 }  # fmt: skip
 _DEEPEST = 3  # regions within regions; deeper ones are text
-_INVENTED = re.compile(r"\s*[*_]{0,2}(?:Observation|Thought|Action|Final Answer|Tool|User)\b")
-_TOKENS = re.compile(r"</s>|<\|[\w]+\|>|</?\w+>|```")  # what may stand behind a call without being words
+_INVENTED = re.compile(r"\s*+[*_]{0,2}(?:Observation|Thought|Action|Final Answer|Tool|User)\b")
+_TOKENS = re.compile(r"</s>|<\|[\w]++\|>|</?\w++>|```")  # what may stand behind a call without being words
 
 
 class Candidate(NamedTuple):
@@ -78,13 +80,24 @@ class Walk:
         self.heads: list[Head] | None = None  # the next match of each search that can find something
 
     def run(self) -> Walk:
-        """Walk to the end."""
-        while self.step():
-            pass
+        """Walk to the end, or to where the budget ends; what was found before that stays."""
+        try:
+            while self.step():
+                pass
+        except ExhaustedError:
+            self.give_up()
         return self
+
+    def give_up(self) -> None:
+        """Leave the rest unread as text, and say so."""
+        rest = (self.pos, self.source.limit)
+        self.rejected.append(Rejected(rest, "", "budget", "Reading it would take too long for a text of this length."))
+        self.text.append(self.source.text[self.pos : self.source.limit])
+        self.pos, self.stopped = self.source.limit, True
 
     def step(self) -> bool:
         """Go to the next place where something may begin and read it; False at the end."""
+        self.source.budget.spend(LOOK)
         found = self.find()
         if found is None or self.stopped:
             self.text.append(self.source.text[self.pos : self.source.limit])
@@ -178,6 +191,7 @@ class Walk:
         in_sentence = where is not None and where.kind == "sentence"
         turned_down: list[Rejected] = []
         for draft in reading.drafts:
+            source.budget.spend_call()
             outcome = settle(draft, source, reading.explicit)
             if isinstance(outcome, Rejected):
                 turned_down.append(outcome)
@@ -198,7 +212,9 @@ class Walk:
 
     def thought(self, start: int, end: int, behind: int) -> None:
         """Take a thought; drafts in it are no calls, but one without an end may end in the call that is meant."""
+        self.source.budget.spend(end - start)
         inside = Walk(self.source.within(end), self.names, self.depth + 1, start).run()
+        self.stopped = self.stopped or inside.stopped
         meant = trailing(inside, self.source.text, end) if end == behind else []
         if meant:
             end = meant[0].call.span[0]
@@ -224,6 +240,7 @@ class Walk:
         if self.depth >= _DEEPEST:
             self.text.append(self.source.text[start:end])
             return
+        self.source.budget.spend(end - start)
         inner = Walk(self.source.within(end), self.names, self.depth + 1, start).run()
         self.rejected += inner.rejected
         self.thinking += inner.thinking

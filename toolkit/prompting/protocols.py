@@ -27,6 +27,7 @@ from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
+from toolkit.prompting.disarming import DISARMED, Disarming, disarming
 from toolkit.tools import Tool, as_tools, schemas
 from toolkit.traces.json_text import loads, read_text
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
-MOST_DISARMS = 3  # rounds of breaking up what still reads as a call
 _MOST_BYTES = 1_000_000  # of one file
 _KINDS: dict[Any, str] = {str: "text", list: "a list", dict: "a table"}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
@@ -110,12 +110,13 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        values = {"tools": shown, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
+        described = list(map(self.disarming(offered).tool, shown))
+        values = {"tools": described, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
         head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
-        return start + _merge(self._as_text(message, arm, offered) for message in turns)
+        return start + _merge((self._as_text(message, arm, offered) for message in turns), rendered=True)
 
     def response_schema(
         self, tools: Iterable[Any] | None, tool_choice: str = "auto", *, parallel: bool = True
@@ -149,40 +150,18 @@ class Protocol:
 
     def result_text(self, result: ToolCallResult, tools: Iterable[Any] | None = None) -> str:
         """Return one tool result as the model reads it; nothing in it can pass for a call or for its end."""
+        disarm = self.disarming(tools)
         values = {
-            "name": result.origin.tool_name,
+            "name": disarm(result.origin.tool_name),
             "id": result.origin.id,
-            "result": self.disarm(templates.as_json(self._disarmed(result.result, tools)), tools),
+            "result": disarm.json(result.result),
             "error": result.error,
         }
         return self._fill("tool_result.jinja", values).strip()
 
-    def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
-        """Return text from a user or a tool in which nothing reads as a call, so that an echo of it is none.
-
-        Markers are broken up by a dot; so is the start of whatever this protocol would still read as a call.
-        """
-        text = templates.neutralise(text, self.markers)
-        names = {tool.name for tool in as_tools(tools)}
-        for _ in range(MOST_DISARMS):
-            found = self.extract(text, tools)
-            near = [item for item in found.rejected if item.reason == "truncated" or item.name in names]
-            spans = sorted([*(call.span for call in found.calls), *(item.span for item in near)])
-            if not spans:
-                return text
-            for start, end in reversed(spans):
-                text = text[:start] + "·" + text[start:end].replace("{", "{·").replace("[", "[·") + text[end:]
-        return text.replace("{", "(").replace("[", "(")
-
-    def _disarmed(self, value: Any, tools: Iterable[Any] | None) -> Any:
-        """Disarm every text inside a result, since a model quotes it without its JSON escapes."""
-        if isinstance(value, str):
-            return self.disarm(value, tools)
-        if isinstance(value, Mapping):
-            return {self.disarm(str(key), tools): self._disarmed(item, tools) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._disarmed(item, tools) for item in value]
-        return value
+    def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
+        """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
+        return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
 
     def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         """Write one message as text, or take it from the last rendering: a loop renders its history every turn."""
@@ -197,12 +176,17 @@ class Protocol:
         return text
 
     def _written(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
+        text = "\n".join(message.texts)
         if message.is_from(ChatRole.TOOL):
             text = "\n".join(self.result_text(result, tools) for result in message.tool_call_results)
             return ChatMessage.from_user(text, message.meta)
-        text = "\n".join(message.texts)
+        if message.is_from(ChatRole.FUNCTION):  # a result too, in OpenAI's older form
+            return ChatMessage.from_user(
+                self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
+            )
         if message.is_from(ChatRole.USER):
-            return ChatMessage.from_user(self.disarm(text, tools), message.meta, message.name)
+            said = text if DISARMED in message.meta else self.disarming(tools)(text)
+            return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
         return ChatMessage.from_assistant(text, message.meta, message.name)
@@ -338,11 +322,12 @@ def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
         ) from None
 
 
-def _merge(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[ChatMessage]:
     """Join neighbouring messages of one role, since many chat templates refuse them."""
     merged: list[ChatMessage] = []
     for message in messages:
-        if merged and merged[-1].role is message.role and merged[-1].role is ChatRole.USER:
+        alike = merged and merged[-1].role is message.role is ChatRole.USER
+        if alike and (rendered or DISARMED not in merged[-1].meta.keys() | message.meta.keys()):
             last = merged.pop()
             message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)

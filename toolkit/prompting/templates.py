@@ -11,8 +11,7 @@ Not here: which templates there are (`toolkit.prompting.protocols`).
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -22,8 +21,7 @@ from toolkit.messages import ToolCall
 from toolkit.prompting import sandbox
 from toolkit.tools import Tool
 
-# how chat templates mark turns: <|im_start|>, <｜User｜>, <start_of_turn>, [INST], <<SYS>>
-_CONTROL = re.compile(r"<[|｜][^|｜<>\s]{1,40}[|｜]>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>")
+_TO_JSON = "to json"  # no template can name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,10 @@ def _public_names(kind: type) -> tuple[str, ...]:
 
 @cache
 def _environment() -> Any:
-    env = sandbox.environment()
-    env.filters.update(json=as_json, signature=signature, spec=spec, arguments=argument_lines, example=example)
-    return env
+    from jinja2 import pass_context
+
+    own = {"signature": signature, "spec": spec, "arguments": argument_lines, "example": example}
+    return sandbox.environment({**own, "json": pass_context(_json)})
 
 
 @cache
@@ -98,8 +97,10 @@ def check(source: str, where: str) -> None:
         raise ConfigError(f"Template {where!r} cannot be read: {type(error).__name__}: {error}.") from None
 
 
-def fill(source: str, values: Mapping[str, Any], where: str = "template") -> str:
-    """Fill a template.
+def fill(
+    source: str, values: Mapping[str, Any], where: str = "template", to_json: Callable[[Any], str] | None = None
+) -> str:
+    """Fill a template; `to_json` is what its filter `json` does, where that is more than `as_json`.
 
     >>> fill("Hello {{ name }}!", {"name": "Ada"})
     'Hello Ada!'
@@ -111,12 +112,19 @@ def fill(source: str, values: Mapping[str, Any], where: str = "template") -> str
 
     check(source, where)
     try:
-        return str(_compiled(source).render({**{k: plain(v) for k, v in values.items()}, "range": sandbox.Rounds()}))
+        plain_values = {name: plain(value) for name, value in values.items()}
+        return str(_compiled(source).render({**plain_values, "range": sandbox.Rounds(), _TO_JSON: to_json}))
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as error:
         known = ", ".join(sorted(values))  # RecursionError is a RuntimeError
         raise ConfigError(f"Template {where!r} failed: {error}. It can use: {known}.") from None
     except MemoryError:
         raise ConfigError(f"Template {where!r} failed: it makes more text than fits into memory.") from None
+
+
+def _json(context: Any, value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON text, the way that the template's caller asked for."""
+    to_json: Callable[[Any], str] | None = context.get(_TO_JSON)
+    return as_json(value, indent) if to_json is None else to_json(value)
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -190,21 +198,3 @@ def type_name(schema: Any) -> str:
     if kind == "object" and schema.get("properties"):
         return "{" + ", ".join(f"{k}: {type_name(v)}" for k, v in schema["properties"].items()) + "}"
     return str(kind)
-
-
-def neutralise(text: str, markers: Iterable[str]) -> str:
-    """Break up call markers in text from tools or users, so that an echo of it is no call.
-
-    The tokens by which chat templates mark turns are broken up too: a result that holds them would start a turn.
-
-    >>> neutralise("Say TOOL_CALL: pay {}", ["TOOL_CALL:"])
-    'Say T·OOL_CALL: pay {}'
-    """
-    for marker in markers:
-        if marker.casefold() in text.casefold():
-            text = re.sub(re.escape(marker), _broken, text, flags=re.IGNORECASE)
-    return _CONTROL.sub(_broken, text)
-
-
-def _broken(hit: re.Match[str]) -> str:
-    return f"{hit[0][0]}·{hit[0][1:]}"

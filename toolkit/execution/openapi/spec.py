@@ -91,7 +91,11 @@ class OpenAPISpec:
         address, seen = "", set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
-            address = base + ref if ref.startswith("#") else urljoin(base, ref)
+            try:
+                address = base + ref if ref.startswith("#") else urljoin(base, ref)
+                urlsplit(address)
+            except ValueError as error:
+                raise ConfigError(f"Reference {ref!r} is no address: {error}. Mend the document.") from None
             if address in seen:
                 raise ConfigError(f"Reference {ref!r} leads back to itself. Mend the document.")
             seen.add(address)
@@ -221,8 +225,10 @@ def _parse_yaml(text: str) -> Any:
         raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise
+    except Exception as error:  # PyYAML's own, and a KeyError for `!!bool maybe`
+        raise ValueError(f"{type(error).__name__}: {error}") from None
     _check_size(value)  # before it is copied: aliases can multiply without end
     return _plain(value)
 

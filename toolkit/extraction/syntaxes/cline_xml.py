@@ -10,28 +10,29 @@ Not here: tags that are the same for every tool (`wrappers`).
 
 import re
 
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal
 from toolkit.extraction.parameters import Tags, read_members
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 
-@syntax("cline_xml", "<f>\n<a>1</a>\n</f>", r"<[ \t]*(?!/)[^\W\d][\w.\-]*[ \t]*>", late=True)
+@syntax("cline_xml", "<f>\n<a>1</a>\n</f>", r"<[ \t]*+(?!/)[^\W\d][\w.\-]*+[ \t]*+>", late=True)
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral."""
     name = found[0].strip("<> \t")
     tool = source.tools.resolve(name).tool
     if tool is None:
         return None
-    closer = re.compile(rf"\s*</\s*{re.escape(name)}\s*>")
+    closer = re.compile(rf"\s*+</\s*+{re.escape(name)}\s*+>")
     if not tool.properties:
         end = source.past(closer, found.end())
         drafts = (Draft(name, NOTHING, (found.start(), end), "cline_xml"),)
         return Reading(end, drafts) if end > found.end() else None
     keys = "|".join(re.escape(key) for key in tool.properties)
     tags = Tags(
-        re.compile(rf"<[ \t]*(?P<key>{keys})[ \t]*>"),
-        re.compile(rf"</[ \t]*(?:{keys})[ \t]*>"),
-        re.compile(rf"</\s*{re.escape(name)}\s*>"),
+        re.compile(rf"<[ \t]*+(?P<key>{keys})[ \t]*+>"),
+        re.compile(rf"</[ \t]*+(?:{keys})[ \t]*+>"),
+        re.compile(rf"</\s*+{re.escape(name)}\s*+>"),
     )
     members = read_members(source, found.end(), tags, tool)
     if members.cut:

@@ -9,13 +9,14 @@ Not here: Gemma 3's fences (`md_json`).
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import mend
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_HEAD = re.compile(r"\s*(?:call:\s*)?([^\W\d][\w.\-:/]*)\s*(?=\{)")
-_CLOSER = re.compile(r"\s*(?:<end_function_call>|<tool_call\|>|<\|tool_call\|>|<\|/tool_call>)")
-_CUT = re.compile(r"\s*(?:call:?\s*[\w.\-]{0,190})?$")
+_HEAD = re.compile(r"\s*+(?:call:\s*+)?([^\W\d][\w.\-:/]*+)\s*+(?=\{)")
+_CLOSER = re.compile(r"\s*+(?:<end_function_call>|<tool_call\|>|<\|tool_call\|>|<\|/tool_call>)")
+_CUT = re.compile(r"\s*+(?:call:?\s*+[\w.\-]{0,190})?$")
 _OWN = {"unquoted_keys", "unquoted_value", "comments"}
 
 
@@ -23,7 +24,7 @@ _OWN = {"unquoted_keys", "unquoted_value", "comments"}
     "functiongemma", "<start_function_call>call:f{a:1}<end_function_call>", r"<start_function_call>", labels="gemma4"
 )
 @syntax(
-    "gemma4", '<|tool_call>call:f{a:1}<tool_call|>', r"<(?:\|tool_call>|tool_call>(?=\s*call:\w))",
+    "gemma4", '<|tool_call>call:f{a:1}<tool_call|>', r"<(?:\|tool_call>|tool_call>(?=\s*+call:\w))",
     labels="functiongemma",
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
@@ -31,7 +32,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     start, end, label = found.start(), found.end(), syntax.name
     drafts: list[Draft] = []
     while (head := source.match(_HEAD, end)) is not None:
-        read = mend(source.text, head.end(), source.limit, bare_values=True)
+        read = mend(source, head.end(), bare_values=True)
         if read.problem is not None:
             cut_from, stop = end if drafts else start, max(read.end, head.end())
             return refusal(source, cut_from, stop, read.problem, label, head[1], spread(drafts, start, end))

@@ -10,17 +10,18 @@ Not here: leaked tokens that belong to no message (`marks`).
 import re
 
 from toolkit.extraction.bodies import json_call
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal
+from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal
 from toolkit.extraction.resolve import clean
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 _HEADER = re.compile(r"(?:<\|start\|>[^<]{0,200})?(?:<\|(?:channel|constrain)\|>[^<]{0,200}){0,6}<\|message\|>")
-_RECIPIENT = re.compile(r"\bto=([\w.\-:/]+)")
-_RECIPIENT_BEFORE = re.compile(r"(?:assistant|functions)?\s*to=[\w.\-:/]+\s*$")
-_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
-_END = re.compile(r"\s*<\|(?:call|end|return)\|>")
+_RECIPIENT = re.compile(r"\bto=([\w.\-:/]++)")
+_RECIPIENT_BEFORE = re.compile(r"(?:assistant|functions)?\s*+to=[\w.\-:/]++\s*+$")
+_CHANNEL = re.compile(r"<\|channel\|>\s*+(\w++)")
+_END = re.compile(r"\s*+<\|(?:call|end|return)\|>")
 _STOP = re.compile(r"<\|(?:call|end|return|start|channel)\|>")
-_SPEAKER = re.compile(r"<\|start\|>\s*([\w.\-]+)")
+_SPEAKER = re.compile(r"<\|start\|>\s*+([\w.\-]++)")
 _BUILT_IN = re.compile(r"(?:python|browser|container)(?:\.|$)")
 
 

@@ -6,14 +6,15 @@ Not here: Kimi K2 (`token_calls`).
 import html
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal
+from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal
 from toolkit.extraction.lenient_json import decode
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_NAME = re.compile(r"tool=\"([^\"]*)\"")
-_ARGUMENT = re.compile(r"\s*<\|open\|>argument\s+key=\"([^\"]*)\"(?:\s+type=\"(\w+)\")?[^<]*<\|sep\|>")
-_ARGUMENT_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*(?:<\|open\|>argument|<\|close\|>call|$))")
-_CALL_END = re.compile(r"\s*<\|close\|>call<\|sep\|>")
+_NAME = re.compile(r"tool=\"([^\"]*+)\"")
+_ARGUMENT = re.compile(r"\s*+<\|open\|>argument\s++key=\"([^\"]*+)\"(?:\s++type=\"(\w++)\")?[^<]*+<\|sep\|>")
+_ARGUMENT_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*+(?:<\|open\|>argument|<\|close\|>call|$))")
+_CALL_END = re.compile(r"\s*+<\|close\|>call<\|sep\|>")
 
 
 @syntax(
@@ -34,7 +35,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         if closing is None:
             return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
         written = source.text[opened.end() : closing.start()]
-        read = decode(written) if opened[2] != "string" else None
+        read = decode(written, source.budget) if opened[2] != "string" else None
         arguments[html.unescape(opened[1])] = written if read is None else read.value
         end = closing.end()
     closed = source.match(_CALL_END, end)

@@ -11,27 +11,28 @@ Not here: reading the calls (`toolkit.extraction.python_calls`), fences (`md_jso
 
 import re
 
-from toolkit.extraction.drafts import Body, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import Body, Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.negatives import is_signature
 from toolkit.extraction.python_calls import read_calls
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_FAILED = 4000  # what a failed attempt may have looked at
-_NAME_BACKWARDS = re.compile(r"[\w.\\\-/]+")
-_LEADS = re.compile(r"(?:^|\n|;[ \t]*)((?:print\(|[A-Za-z_]\w*[ \t]*=)[ \t]*)$")
+_NAME_BACKWARDS = re.compile(r"[\w.\\\-/]++")
+_LEADS = re.compile(r"(?:^|\n|;[ \t]*+)((?:print\(|[A-Za-z_]\w*+[ \t]*+=)[ \t]*+)$")
 _LONGEST_LEAD, _SCRIPT_SEEN = 40, 1000  # characters before a call
-_INDENTED = re.compile(r"\n[ \t]+$")
+_INDENTED = re.compile(r"\n[ \t]++$")
 _SCRIPT = re.compile(
-    r"^[ \t]*(?:(?:import|from)[ \t]+[\w.]+(?:[ \t]+(?:import|as)\b.*)?"
-    r"|(?:def|class|for|while|if|elif|else|with|async|try)\b.*:)[ \t]*$",
+    r"^[ \t]*+(?:(?:import|from)[ \t]++[\w.]++(?:[ \t]++(?:import|as)\b.*)?"
+    r"|(?:def|class|for|while|if|elif|else|with|async|try)\b.*:)[ \t]*+$",
     re.MULTILINE,
 )
 _FIRST = re.compile(
-    r"\[?\s*\[?\s*[`'\"]?\s*(?:print\s*\(\s*|await\s+|[A-Za-z_]\w*[ \t]*=[ \t]*)?([A-Za-z_][\w.\\\-/:]*?)[ \t]*\("
+    r"\[?\s*+\[?\s*+[`'\"]?\s*+(?:print\s*+\(\s*+|await\s++|[A-Za-z_]\w*+[ \t]*+=[ \t]*+)?"
+    r"([A-Za-z_][\w.\\\-/:]*+)[ \t]*+\("
 )
 
 
-@syntax("llama_pythonic", "[f(a=1)]", r"\[(?=\s*\[?\s*[`'\"]?[A-Za-z_][\w.\\\-/:]*[ \t]*\()", labels="bfcl_prompt")
+@syntax("llama_pythonic", "[f(a=1)]", r"\[(?=\s*+\[?\s*+[`'\"]?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\()", labels="bfcl_prompt")
 def read_list(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read Python-like calls in a list, `[f(a=1), g(b='x')]`: Llama 3.2 and 4, ToolACE, BFCL's prompt."""
     return python_reading(source, found.start(), "llama_pythonic")
@@ -43,7 +44,7 @@ def read_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
     end = found.start()
     backwards = _NAME_BACKWARDS.match(source.text[max(0, end - 128) : end][::-1])
     name = backwards[0][::-1].lstrip(".-/\\0123456789") if backwards else ""
-    if not name or source.fuel.left <= 0 or source.tools.open or not source.tools.declared(name.replace("\\", "")):
+    if not name or source.tools.open or not source.tools.declared(name.replace("\\", "")):
         return None
     start = end - len(name)
     if _INDENTED.search(source.text, max(0, start - _LONGEST_LEAD), start) and _in_script(source.text, start):
@@ -68,10 +69,9 @@ def python_reading(source: Source, start: int, label: str) -> Reading | None:
     """Read the calls that begin at `start`; None unless the first names a declared tool."""
     first = source.match(_FIRST, start)
     name = first[1].replace("\\", "") if first else ""
-    if first is None or source.fuel.left <= 0 or not source.tools.may_be(name):
+    if first is None or not source.tools.may_be(name):
         return None
     read = read_calls(source, start, label)
-    source.fuel.spend(read.end - start + 64 if read.problem is None else min(source.limit - start, _FAILED))
     if read.problem == "truncated":
         # what stands whole before it is kept, but not in one list that the server says was cut
         kept = bool(read.drafts) and not (source.cut and source.text.startswith("[", start))

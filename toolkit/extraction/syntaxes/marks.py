@@ -14,7 +14,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from toolkit.extraction.drafts import Kind, Read, Reading, Source, Syntax
+from toolkit.extraction.drafts import Kind, Read, Reading, Syntax
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 _WORDS = (
@@ -23,18 +24,18 @@ _WORDS = (
 )
 # an example, what opens a thought, what closes it, and whether a closer alone ends one that the prompt opened
 _THOUGHTS = [
-    ("<think>hm</think>", rf"<(?i:(?:{_WORDS})\s*>)", rf"</(?i:(?:{_WORDS})\s*>)", True),
+    ("<think>hm</think>", rf"<(?i:(?:{_WORDS})\s*+>)", rf"</(?i:(?:{_WORDS})\s*+>)", True),
     ("<|START_THINKING|>hm<|END_THINKING|>", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", True),
     ("<|thought_start|>hm<|thought_end|>", r"<\|thought_start\|>", r"<\|thought_end\|>", True),
     ("<|begin_of_thought|>hm<|end_of_thought|>", r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", True),
     ("<|think_start|>hm<|think_end|>", r"<\|think_start\|>", r"<\|think_end\|>", True),
     ("<|open|>think<|sep|>hm<|close|>think<|sep|>", r"<\|open\|>think<\|sep\|>", r"<\|close\|>think<\|sep\|>", True),
-    ("<|channel>thought\nhm<channel|>", r"<\|channel>\s*thought\b", r"<channel\|>", False),
+    ("<|channel>thought\nhm<channel|>", r"<\|channel>\s*+thought\b", r"<channel\|>", False),
     ("[THINK]hm[/THINK]", r"\[THINK\]", r"\[/THINK\]", True),
     ("◁think▷hm◁/think▷", "◁think▷", "◁/think▷", True),
     (
         "Here is my thought process:\nhm\nHere is my response:\n",
-        r"\n[ \t]*(?:\*\*)?Here is my thought process:", r"(?i:Here is my response:)", False,
+        r"\n[ \t]*+(?:\*\*)?Here is my thought process:", r"(?i:Here is my response:)", False,
     ),
 ]  # fmt: skip
 _ECHOES = "tool_responses?|tool_results?|function_response|function_results|tool_description|tool_output|observation"
@@ -43,19 +44,21 @@ _NOISE = (  # behind "<"
     r"|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN"
     r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end"
     r"|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
-    r"|\|(?:im_start|start_header_id)\|>\s*assistant\s*(?:<\|end_header_id\|>)?"
+    r"|\|(?:im_start|start_header_id)\|>\s*+assistant\s*+(?:<\|end_header_id\|>)?"
     r"|/?s>|end_of_turn>|start_of_turn>model|bot_end>|end_code>"
     r"|｜(?:end▁of▁sentence|Assistant|tool▁calls▁end|tool▁call▁end)｜>"
     r"|/(?:tool_calls?|function_calls|function|response)>|/?answer>"
 )
 _TURN = (  # behind "<"
-    r"\|(?:im_start|start_header_id)\|>\s*(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
+    r"\|(?:im_start|start_header_id)\|>\s*+(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
     r"|start_of_turn>user|｜User｜>"
 )
-DRESS = r"[ \t]*(?:[*_#>-]{1,4}[ \t]*)?"  # what models put before a label
-COLON = r"(?:[ \t]*\d+)?[*_]{0,2}[ \t]*:"
-_BLANK_LINE = re.compile(r"\n\s*\n")
-_LABEL = re.compile(rf"\n{DRESS}(?:Action|Observation|Thought|Final Answer){COLON}|<tool_call>|\[TOOL_CALLS\]|\n\s*\n")
+DRESS = r"[ \t]*+(?:[*_#>-]{1,4}[ \t]*+)?"  # what models put before a label
+COLON = r"(?:[ \t]*+\d++)?[*_]{0,2}[ \t]*+:"
+_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
+_LABEL = re.compile(
+    rf"\n{DRESS}(?:Action|Observation|Thought|Final Answer){COLON}|<tool_call>|\[TOOL_CALLS\]|\n[^\S\n]*+\n"
+)
 _MARKED = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:")
 _AFTER_THOUGHT = re.compile(rf"\n{DRESS}(?:Action|Final Answer){COLON}")
 
@@ -96,7 +99,7 @@ for example, opener, closer, ends in _THOUGHTS:
         mark("thought_end", example[example.index("hm") :], closer)(read_mark)
 
 
-@mark("echo", "<tool_response>1</tool_response>", rf"<(?:{_ECHOES})(?:\s[^>\n]*)?>")
+@mark("echo", "<tool_response>1</tool_response>", rf"<(?:{_ECHOES})(?:\s[^>\n]*+)?>")
 @mark("echo", "[TOOL_RESULTS]1[/TOOL_RESULTS]", r"\[(?:TOOL_RESULTS|AVAILABLE_TOOLS)\]")
 def read_echo(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Skip a result, or the description of a tool, with what is in it."""
@@ -115,7 +118,7 @@ def _closer(bracket: str, name: str) -> re.Pattern[str]:
     return re.compile(rf"\[/{name}\]" if bracket == "[" else f"</{name}>")
 
 
-_RESULT = rf"\n[ \t]*[*_]{{0,2}}(?:Observation|Tool (?:result|output|response)|Function result){COLON}"
+_RESULT = rf"\n[ \t]*+[*_]{{0,2}}(?:Observation|Tool (?:result|output|response)|Function result){COLON}"
 
 
 @mark("echo", "Observation: 1\n\n", _RESULT, starts="Observation Tool Function")
@@ -136,7 +139,7 @@ def read_react_thought(source: Source, found: re.Match[str], syntax: Syntax) -> 
 
 
 @mark(
-    "end", "Final Answer: 1", rf"\n{DRESS}(?:Final Answer|FINAL ANSWER)[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
+    "end", "Final Answer: 1", rf"\n{DRESS}(?:Final Answer|FINAL ANSWER)[*_]{{0,2}}[ \t]*+:[*_]{{0,2}}",
     starts="Final FINAL",
 )  # fmt: skip
 def read_final(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
@@ -151,7 +154,7 @@ def read_turn(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
 
 
 @mark(
-    "end", "User: hm", r"\n(?:###[ \t]*)?(?:User|Human|USER|HUMAN|Instruction)[ \t]*:",
+    "end", "User: hm", r"\n(?:###[ \t]*+)?(?:User|Human|USER|HUMAN|Instruction)[ \t]*+:",
     starts="User Human USER HUMAN Instruction",
 )  # fmt: skip
 def read_turn_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:

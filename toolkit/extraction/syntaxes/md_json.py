@@ -10,30 +10,31 @@ Not here: marked calls in a fence, which the walk reads, and values (`toolkit.ex
 import re
 
 from toolkit.extraction.bodies import read_body
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal, spread
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.syntaxes.bare_json import begun_call
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
 
-_HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*(?P<language>[\w+.\-]*)[ \t]*(?:\r?\n|(?=[\[{<]))?")
+_HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*+(?P<language>[\w++.\-]*+)[ \t]*+(?:\r?\n|(?=[\[{<]))?")
 _JSON = re.compile(
-    r"[\s\ufeff\u200b]*(?:[{\[]\s*(?:[{\[]\s*)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]+\s*:|[\ufeff\u200b])"
-    r"|[\"'](?:name|tool|action)[\"']\s*:)"
+    r"[\s\ufeff\u200b]*+(?:[{\[]\s*+(?:[{\[]\s*+)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]++\s*+:|[\ufeff\u200b])"
+    r"|[\"'](?:name|tool|action)[\"']\s*+:)"
 )
 _PYTHON = re.compile(
-    r"\s*(?:#[^\n]*\n\s*)*"
-    r"(?P<call>(?:print\(|[A-Za-z_]\w*[ \t]*=[ \t]*(?:await[ \t]+)?(?=[A-Za-z_])|await[ \t]+)?"
-    r"\[*\s*[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*)[ \t]*\()"
+    r"\s*+(?:#[^\n]*+\n\s*+)*+"
+    r"(?P<call>(?:print\(|[A-Za-z_]\w*+[ \t]*+=[ \t]*+(?:await[ \t]++)?(?=[A-Za-z_])|await[ \t]++)?"
+    r"\[*\s*+[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*+)[ \t]*+\()"
 )
-_MARKED = re.compile(r"\s*(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*:)")
-_LEFT = re.compile(r"\s*(?:#[^\n]*|print\s*\([^\n]*\)|[\]),;`]*)\s*")
+_MARKED = re.compile(r"\s*+(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*+:)")
+_LEFT = re.compile(r"\s*+(?:#[^\n]*+|print\s*+\([^\n]*\)|[\]),;`]*+)\s*+")
 _PYTHON_LANGUAGES = {
     "", "python", "py", "tool_code", "python3", "text", "txt", "plaintext", "bash", "tool_call", "json", "plain",
     "code", "function_call", "tool_calls", "output",
 }  # fmt: skip
-_CLOSING = re.compile(r"\s*(?:```+|~~~+)")
-_FENCES = {"```": re.compile(r"\n[ \t]*```+[ \t]*(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*~~~+")}
+_CLOSING = re.compile(r"\s*+(?:```+|~~~+)")
+_FENCES = {"```": re.compile(r"\n[ \t]*+```+[ \t]*+(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*+~~~+")}
 
 
 _LABELS = "action_json gemma3_tool_code yamlish json_list llama_pythonic bfcl_prompt bare_json single_key openai_json"
@@ -80,12 +81,9 @@ def _content(source: Source, start: int, at: int, language: str, syntax: Syntax)
 
 def _json(source: Source, start: int, at: int, syntax: Syntax) -> Reading | None:
     """Read one or more JSON values."""
-    if source.fuel.left <= 0:
-        return None
     body = read_body(source, at, syntax)
     if body is None:
         return None
-    source.fuel.spend((body.end - at if body.problem else 0) + 64)
     end = source.past(_CLOSING, body.end)
     if not body.drafts:
         name, echo = begun_call(source, source.skip(at))

@@ -5,15 +5,16 @@ Not here: MiniMax M2 (`wrappers`).
 
 import re
 
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.parameters import trim
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_MARK = r"\s*\]<\]minimax\[>\["
-_INVOKE = re.compile(rf"{_MARK}<invoke\s+name=\"([^\">\n]*)\"\s*>")
+_MARK = r"\s*+\]<\]minimax\[>\["
+_INVOKE = re.compile(rf"{_MARK}<invoke\s++name=\"([^\">\n]*+)\"\s*+>")
 _INVOKE_END = re.compile(rf"{_MARK}</invoke>")
-_PARAMETER = re.compile(rf"{_MARK}<([^\s<>/\"]+)>")
-_PARAMETER_END = re.compile(r"\]<\]minimax\[>\[</([^\s<>/\"]+)>")
+_PARAMETER = re.compile(rf"{_MARK}<([^\s<>/\"]++)>")
+_PARAMETER_END = re.compile(r"\]<\]minimax\[>\[</([^\s<>/\"]++)>")
 _END = re.compile(rf"{_MARK}</tool_call>")
 _TAGS = ["<tool_call>", '<invoke name="f">', "<a>1", "</a>", "</invoke>", "</tool_call>"]
 

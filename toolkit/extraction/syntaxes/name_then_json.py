@@ -10,20 +10,21 @@ Not here: names and arguments in a wrapper (`wrappers`) or behind a label (`tool
 import re
 
 from toolkit.extraction.bodies import json_call, wrapped
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_NAME_LINE = re.compile(r"\s*[`*]{0,2}([^\W\d][\w.\-]*)")
-_MARKED_LINE = r"[^\W\d][\w.\-]*(?:\(\))?[ \t]*\r?\n"
-_MARKED_NAME = re.compile(r"\s*>>>(.*)\n")
+_NAME_LINE = re.compile(r"\s*+[`*]{0,2}([^\W\d][\w.\-]*+)")
+_MARKED_LINE = r"[^\W\d][\w.\-]*+(?:\(\))?[ \t]*+\r?\n"
+_MARKED_NAME = re.compile(r"\s*+>>>(.*)\n")
 _NAME_BEFORE = re.compile(r"[^\W\d][\w.\-:/]{0,128}$")
-_FLOWERS = re.compile(r"\s*:?\s*([^\W\d][\w.\-:/]*)\s*(?:✿ARGS✿\s*:?\s*)?")
-_HALF_FLOWER = re.compile(r"(?:✿\w*)?")
-_RESULT = re.compile(r"\s*✿(?:RESULT|RETURN)✿:?[^✿]*")
+_FLOWERS = re.compile(r"\s*+:?\s*+([^\W\d][\w.\-:/]*+)\s*+(?:✿ARGS✿\s*+:?\s*+)?")
+_HALF_FLOWER = re.compile(r"(?:✿\w*+)?")
+_RESULT = re.compile(r"\s*+✿(?:RESULT|RETURN)✿:?[^✿]*+")
 
 
 @syntax(
-    "functionary_v32", 'I look.>>>f\n{"a": 1}', rf">(?=>>{_MARKED_LINE}\s*\{{)"
+    "functionary_v32", 'I look.>>>f\n{"a": 1}', rf">(?=>>{_MARKED_LINE}\s*+\{{)"
 )  # as the models write it right behind text; a prompt of Python has no object on its next line
 @syntax("functionary_v32", '>>>f\n{"a": 1}', rf"\n>>>{_MARKED_LINE}", starts=">>>")
 def read_marked_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
@@ -52,7 +53,6 @@ def read_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
         return None
     reading = json_call(source, head.start(1), found.end(), head[1], "glm4_line")
     if not reading.drafts or not isinstance(reading.drafts[0].arguments, dict):
-        source.fuel.spend(reading.end - found.end() + 64)
         return None
     if tool.properties and not reading.drafts[0].arguments.keys() <= tool.properties.keys():
         return None

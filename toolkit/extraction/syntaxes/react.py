@@ -8,21 +8,22 @@ Not here: thoughts, observations and final answers (`marks`).
 import re
 
 from toolkit.extraction.bodies import FENCE, json_call, read_body
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.syntaxes.marks import COLON, DRESS
 
 _NAME = re.compile(
-    r"[ \t]*[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\s*\))?[`*\"'\]]{0,3}[ \t.]*"
+    r"[ \t]*+[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\s*+\))?[`*\"'\]]{0,3}[ \t.]*+"
 )
-_INPUT = re.compile(rf"\s*{DRESS}(?:Action[ _]?)?Input{COLON}[*_]{{0,2}}[ \t]*", re.IGNORECASE)
-_LABEL = re.compile(rf"\n{DRESS}(?:Observation|Thought|Action|Final Answer|Answer){COLON}|<\||</s>|\n[ \t]*\n")
-_JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*\{|&quot;")
-_LISTED = re.compile(r"\[\s*\w+\(")
-_EMPTY_CALL = re.compile(r"[`*]{0,3}[\w.\-]+\(\s*\)[`*]{0,3}\s*\n")  # the input is on the next line
-_AFTER = re.compile(r"\s*<end_code>|[}\]]+")
+_INPUT = re.compile(rf"\s*+{DRESS}(?:Action[ _]?)?Input{COLON}[*_]{{0,2}}[ \t]*+", re.IGNORECASE)
+_LABEL = re.compile(rf"\n{DRESS}(?:Observation|Thought|Action|Final Answer|Answer){COLON}|<\||</s>|\n[ \t]*+\n")
+_JSON_AHEAD = re.compile(r"[{~]|```|`\{|\[\s*+\{|&quot;")
+_LISTED = re.compile(r"\[\s*+\w++\(")
+_EMPTY_CALL = re.compile(r"[`*]{0,3}[\w.\-]++\(\s*+\)[`*]{0,3}[^\S\n]*+\n")  # the input is on the next line
+_AFTER = re.compile(r"\s*+<end_code>|[}\]]++")
 
 
 @syntax(

@@ -8,24 +8,25 @@ from __future__ import annotations
 import re
 
 from toolkit.extraction.bodies import FENCE, FENCE_END, read_arguments, read_invocation
-from toolkit.extraction.drafts import Body, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import Body, Draft, Reading, Syntax, refusal, spread
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import register
 
 _BAR, _GAP = "[｜|]", "[▁_ ]"
-_BEGIN = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}begin{_BAR}>\s*")
+_BEGIN = re.compile(rf"\s*+<{_BAR}tool{_GAP}call{_GAP}begin{_BAR}>\s*+")
 _SEPARATOR = rf"<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>"
 _HEAD = re.compile(
-    rf"(?:function\s*(?=<))?(?P<before>{_SEPARATOR})?\s*(?P<name>[^\s<{{]{{1,200}})?(?:\s*(?P<behind>{_SEPARATOR})\s*)?"
+    rf"(?:function\s*+(?=<))?(?P<before>{_SEPARATOR})?\s*+(?P<name>[^\s<{{]{{1,200}})?(?:\s*+(?P<behind>{_SEPARATOR})\s*+)?"
 )
-_LANGUAGE = re.compile(r"json\s*(?=[{\n])")
-_END = re.compile(rf"\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
-_FENCED_END = re.compile(rf"\s*```\s*<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
-_ALL_END = re.compile(rf"\s*<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_BAR}>")
-_INVOKE = re.compile(r"<steptml:invoke\s+name\s*=\s*[\"']?([^\"'>]+)[\"']?>")
-_TOKEN = re.compile(rf"<{_BAR}[^<>]+{_BAR}>|</?\w+>|</s>")
+_LANGUAGE = re.compile(r"json\s*+(?=[{\n])")
+_END = re.compile(rf"\s*+<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
+_FENCED_END = re.compile(rf"\s*+```\s*+<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
+_ALL_END = re.compile(rf"\s*+<{_BAR}tool{_GAP}calls?{_GAP}(?:section{_GAP})?end{_BAR}>")
+_INVOKE = re.compile(r"<steptml:invoke\s++name\s*+=\s*+[\"']?([^\"'>]++)[\"']?>")
+_TOKEN = re.compile(rf"<{_BAR}[^<>｜|]++{_BAR}>|</?\w++>|</s>")
 _HALF = re.compile(r"(?:<[^<>]{0,40}|`{1,3})$")
-_OWN_ID = re.compile(r"functions\.([^\s:]+):\d+")  # as Kimi is trained to write it
-_ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*$")
+_OWN_ID = re.compile(r"functions\.([^\s:]++):\d++")  # as Kimi is trained to write it
+_ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*+$")
 
 
 def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
@@ -111,7 +112,7 @@ def _tool_name(source: Source, written: str, arguments: object) -> str:
 
 register(
     "deepseek_v3", _read, '<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"a": 1}\n```<｜tool▁call▁end｜>',
-    rf"<{_BAR}tool{_GAP}call(?:s{_GAP}(?:begin|start)|{_GAP}begin){_BAR}>(?![^<\n]*<\|tool_call_argument)",
+    rf"<{_BAR}tool{_GAP}call(?:s{_GAP}(?:begin|start)|{_GAP}begin){_BAR}>(?![^<\n]*+<\|tool_call_argument)",
     labels="deepseek_v31 step3",
     summary="Read `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and its arguments: DeepSeek R1, V3, V3.1; Step 3.",
 )  # fmt: skip

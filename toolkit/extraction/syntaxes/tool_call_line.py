@@ -10,24 +10,26 @@ Not here: `Action:` lines (`react`).
 import re
 
 from toolkit.extraction.bodies import read_arguments, read_body
-from toolkit.extraction.drafts import NOTHING, Draft, Reading, Source, Syntax, refusal, spread
+from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.negatives import is_example_name
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_NAME = re.compile(r"[ \t]*(?:\r?\n[ \t]*)?[`*\"']{0,3}(\w[\w.\-:/\\]*)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
+_NAME = re.compile(r"[ \t]*+(?:\r?\n[ \t]*+)?[`*\"']{0,3}(\w[\w.\-:/\\]*)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
 _ARGUMENTS = re.compile(
-    r"\s*(?:(?:with\s+)?(?:arguments?|args|parameters|input)\s*[:=]\s*)?(?:```\w*\s*|`)?(?=\{|&quot;)", re.IGNORECASE
+    r"\s*+(?:(?:with\s++)?(?:arguments?|args|parameters|input)\s*+[:=]\s*+)?(?:```\w*+\s*+|`)?(?=\{|&quot;)",
+    re.IGNORECASE,
 )
-_TICKS = re.compile(r"\s*```|`")
-_LINE_END = re.compile(r"[ \t]*`{0,3}\.?[ \t]*(?=\r?\n|$|</?\w|<\|)")
+_TICKS = re.compile(r"\s*+```|`")
+_LINE_END = re.compile(r"[ \t]*+`{0,3}\.?[ \t]*+(?=\r?\n|$|</?\w|<\|)")
 
 
 @syntax(
     "tool_call_line", 'TOOL_CALL: f {"a": 1}',
-    r"\n[ \t]*(?:[*_`]{1,3}|[-*•][ \t]|\d+[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?"
-    r"(?:[*_`]{0,3}[ \t]*(?:\d+[ \t]*)?:[*_`]{0,3}|(?<=CALL_TOOL|TOOL_CALL)[ \t]+(?=[\w.\-]+[ \t]*\{))",
+    r"\n[ \t]*+(?:[*_`]{1,3}|[-*•][ \t]|\d++[.)][ \t])?(?i:tool[_ ]?call|call[_ ]?tool|function[_ ]?call)s?"
+    r"(?:[*_`]{0,3}[ \t]*+(?:\d++[ \t]*+)?:[*_`]{0,3}|(?<=CALL_TOOL|TOOL_CALL)[ \t]++(?=[\w.\-]++[ \t]*+\{))",
     labels="airgap", starts="tool Tool TOOL call Call CALL function Function FUNCTION",
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:

@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 from toolkit.extraction.bodies import wrapped
-from toolkit.extraction.drafts import Reading, Source, Syntax
+from toolkit.extraction.drafts import Reading, Syntax
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import register
 
 
@@ -35,10 +36,11 @@ _INVOKE = '<invoke name="f"><parameter name="a">1</parameter></invoke>'
 _DSML = '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter></｜DSML｜invoke>'
 _PAIRS = "f<longcat_arg_key>a</longcat_arg_key><longcat_arg_value>1</longcat_arg_value>"
 _TAG = (
-    r"\s*(?i:tool|function_call|functioncall|tool_use|tools|tool_request|tool_code|call|functions?|action|api_call)\s*>"
+    r"\s*+(?i:tool|function_call|functioncall|tool_use|tools|tool_request|tool_code|call|functions?|action|api_call)"
+    r"\s*+>"
 )
 _BAR = "[|｜]"
-_CALLS_END = r"</(?:\w+:)?(?:function_calls|functions|tool_calls?)>"
+_CALLS_END = r"</(?:\w++:)?(?:function_calls|functions|tool_calls?)>"
 _DSML_END = rf"</{_BAR}DSML{_BAR} ?(?:function_calls|tool_calls|calls)>"
 _PYTHON = {"json": "olmo3", "python": "olmo3", "compact": "olmo3", "name": "olmo3"}  # what is no <invoke>
 # Where two openers fit, the earlier row is tried first.
@@ -46,41 +48,41 @@ _PYTHON = {"json": "olmo3", "python": "olmo3", "compact": "olmo3", "name": "olmo
 row(
     "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
     f"<tool_call>\n{_JSON}\n</tool_call>",
-    r"<\s*(?i:tool_call)\s*>(?:\s*<\s*(?i:tool_call)\s*>)*",
-    r"<?\s*/\s*(?i:tool_call)\s*>(?:\s*</tool_call>)*|<\|/?tool_call\|>",
+    r"<\s*+(?i:tool_call)\s*+>(?:\s*+<\s*+(?i:tool_call)\s*+>)*",
+    r"<?\s*+/\s*+(?i:tool_call)\s*+>(?:\s*+</tool_call>)*|<\|/?tool_call\|>",
     "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31",
     forms={"invoke": "anthropic_xml", "name": "glm45"},
 )
 row(
     "minimax_m2", '`<minimax:tool_call>` with `<invoke name="NAME">`: MiniMax M2',
     f"<minimax:tool_call>{_INVOKE}</minimax:tool_call>",
-    r"<minimax:(?:function_calls\s*>|tool_call>(?=\s*<invoke))", _CALLS_END,
+    r"<minimax:(?:function_calls\s*+>|tool_call>(?=\s*+<invoke))", _CALLS_END,
     "anthropic_xml", forms=_PYTHON,
 )
 row(
     "minimax_m2", '`<minimax:invoke name="NAME">` without its wrapper',
-    f"<minimax:{_INVOKE[1:]}", r"<minimax:invoke\s+name\s*=", _CALLS_END, "anthropic_xml", tagged=True,
+    f"<minimax:{_INVOKE[1:]}", r"<minimax:invoke\s++name\s*+=", _CALLS_END, "anthropic_xml", tagged=True,
 )
 row(
     "anthropic_xml", '`<function_calls>` with `<invoke name="NAME"><parameter name="KEY">…`: Claude; Olmo 3',
     f"<function_calls>{_INVOKE}</function_calls>",
-    r"<(?:(?:\w+:)?function_calls\s*>|\w+:tool_call>(?=\s*<invoke))", _CALLS_END,
+    r"<(?:(?:\w++:)?function_calls\s*+>|\w++:tool_call>(?=\s*+<invoke))", _CALLS_END,
     "minimax_m2 olmo3 minicpm_xml", forms=_PYTHON,
 )
 row(
     "anthropic_xml", '`<invoke name="NAME">` without its wrapper',
-    _INVOKE, r"<(?:\w+:)?invoke\s+name\s*=", _CALLS_END, "minimax_m2 olmo3 minicpm_xml", tagged=True,
+    _INVOKE, r"<(?:\w++:)?invoke\s++name\s*+=", _CALLS_END, "minimax_m2 olmo3 minicpm_xml", tagged=True,
 )
 row(
     "minicpm_xml", '`<function name="NAME"><param name="KEY">…`: MiniCPM 4',
     '<function name="f"><param name="a">1</param></function>',
-    r"<(?:\w+:)?function\s+name\s*=", _CALLS_END,
+    r"<(?:\w++:)?function\s++name\s*+=", _CALLS_END,
     "anthropic_xml", tagged=True,
 )
 row(
     "qwen3_coder", "`<function=NAME>` with `<parameter=KEY>` tags, or with JSON: Qwen3-Coder, Functionary 3.1",
     _FUNCTION,
-    r"<\s*function\s*=\s*", r"</(?i:tool_calls?|function_calls|functions?)>|<\|eo[mt]_id\|>",
+    r"<\s*+function\s*+=\s*+", r"</(?i:tool_calls?|function_calls|functions?)>|<\|eo[mt]_id\|>",
     "functionary_v31", tagged=True,
 )
 row(
@@ -108,9 +110,9 @@ row(
 row(
     "granite3", '`<|tool_call|>[{"name": …, "arguments": {…}}]`, without a closer: Granite 3.0 to 3.3, Phi-4-mini',
     f"<|tool_call|>[{_JSON}]",
-    rf"<{_BAR}\s*(?i:tool_call)\s*{_BAR}>",
-    rf"<{_BAR}\s*/(?i:tool_call){_BAR}>|</(?i:tool_call)>|<{_BAR}(?i:tool_call_end){_BAR}>"
-    rf"|<{_BAR}(?i:tool_call){_BAR}>(?=\s*$)",
+    rf"<{_BAR}\s*+(?i:tool_call)\s*+{_BAR}>",
+    rf"<{_BAR}\s*+/(?i:tool_call){_BAR}>|</(?i:tool_call)>|<{_BAR}(?i:tool_call_end){_BAR}>"
+    rf"|<{_BAR}(?i:tool_call){_BAR}>(?=\s*+$)",
     "phi4mini",
 )
 row(
@@ -139,7 +141,7 @@ row(
 row(
     "internlm2", '`<|action_start|><|plugin|>{"name": …, "parameters": {…}}<|action_end|>`: InternLM 2 to 3',
     '<|action_start|><|plugin|>\n{"name": "f", "parameters": {"a": 1}}<|action_end|>',
-    r"<\|action_start\|>\s*(?:<\|\w+\|>)?", r"<\|action_end\|>",
+    r"<\|action_start\|>\s*+(?:<\|\w++\|>)?", r"<\|action_end\|>",
 )
 row(
     "lfm2", "`<|tool_call_start|>[f(a=1)]<|tool_call_end|>`: LFM2, MiniCPM 3",
@@ -167,11 +169,11 @@ row(
 row(
     "mistral_array", "`[TOOL_CALLS] [{…}, …]`, and `NAME[ARGS]{…}` or `NAME{…}` behind it: Mistral",
     f"[TOOL_CALLS] [{_JSON}]",
-    r"\[TOOL_CALLS?\](?:\s*\[TOOL_CALLS?\])*", r"\[/TOOL_CALLS?\]|</s>",
+    r"\[TOOL_CALLS?\](?:\s*+\[TOOL_CALLS?\])*", r"\[/TOOL_CALLS?\]|</s>",
     "mistral_args mistral_compact", forms={"args": "mistral_args", "compact": "mistral_compact"},
 )
 row(
     "nexus_raven", "`Call: f(a=1); g(b=2)<bot_end>`: NexusRaven",
-    "Call: f(a=1)<bot_end>", r"\n[ \t]*Call:(?=\s*[A-Za-z_][\w.\-]*\()", r"<bot_end>", starts="Call",
+    "Call: f(a=1)<bot_end>", r"\n[ \t]*+Call:(?=\s*+[A-Za-z_][\w.\-]*+\()", r"<bot_end>", starts="Call",
 )
 # fmt: on

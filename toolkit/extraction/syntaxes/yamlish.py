@@ -9,32 +9,33 @@ from textwrap import dedent
 from typing import Any
 
 from toolkit.extraction.bodies import FENCE_END
-from toolkit.extraction.drafts import Draft, Reading, Source, Syntax, spread
-from toolkit.extraction.lenient_json import mend, read_json, read_strict
+from toolkit.extraction.drafts import Draft, Reading, Syntax, spread
+from toolkit.extraction.lenient_json import decode, read_json, read_value
 from toolkit.extraction.shapes import ARGUMENT_KEYS
+from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.types import Rejected
 
 _NAME_LINE = re.compile(
-    r"(?:---\s*\n)?(?:-[ ])?[ \t]*(?:tool|name|function|action|tool_name|function_name)[ \t]*:[ \t]*"
-    r"[\"'`]?(\w[\w.\-:/]*)[\"'`]?[ \t]*(?:\r?\n|$)",
+    r"(?:---[^\S\n]*+\n)?(?:-[ ])?[ \t]*+(?:tool|name|function|action|tool_name|function_name)[ \t]*+:[ \t]*+"
+    r"[\"'`]?(\w[\w.\-:/]*+)[\"'`]?[ \t]*+(?:\r?\n|$)",
     re.IGNORECASE,
 )
-_ARGUMENTS_LINE = re.compile(rf"[ \t]*(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*:[ \t]*", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s*(?:---\s*)?")
+_ARGUMENTS_LINE = re.compile(rf"[ \t]*+(?:{'|'.join(ARGUMENT_KEYS)})[ \t]*+:[ \t]*+", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*+(?:---\s*+)?")
 _PAIR = re.compile(
-    r"(?P<indent>[ \t]*)[\"']?(?P<key>[^\W\d][\w.\-]*)[\"']?[ \t]*:"
-    r"(?:[ \t]+(?P<value>[^\n]*)|[ \t]*(?=\r?\n|$))(?:\n|$)"
+    r"(?P<indent>[ \t]*+)[\"']?(?P<key>[^\W\d][\w.\-]*+)[\"']?[ \t]*+:"
+    r"(?:[ \t]++(?P<value>[^\n]*+)|[ \t]*+(?=\r?\n|$))(?:\n|$)"
 )
-_ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>[^\n]*)(?:\n|$)")
-_HALF_LINE = re.compile(r"\n?[ \t]+[^\s:]+:?")  # an indented key where the text ends
-_COMMENT = re.compile(r"\s+#[^\"'\n]*$")
+_ITEM = re.compile(r"[ \t]*+-[ \t]++(?P<value>[^\n]*+)(?:\n|$)")
+_HALF_LINE = re.compile(r"\n?[ \t]++[^\s:]++:?")  # an indented key where the text ends
+_COMMENT = re.compile(r"\s++#[^\"'\n]*+$")
 
 
 @syntax(
     "yamlish", "tool: f\narguments:\n  a: 1\n",
-    r"\n(?:---[ \t]*\n)?(?:-[ ])?[ \t]*(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
-    r"[ \t]*:[ \t]*(?=[\w`\"'])",
+    r"\n(?:---[ \t]*+\n)?(?:-[ ])?[ \t]*+(?:[tT]ool|[nN]ame|[fF]unction|[aA]ction|[tT]ool_name|function_name)"
+    r"[ \t]*+:[ \t]*+(?=[\w`\"'])",
     starts="tool Tool name Name function Function action Action",
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
@@ -75,7 +76,7 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     if announced is None:
         return None
     if text.startswith("{", announced.end()):
-        read = read_json(text, announced.end(), limit)
+        read = read_value(source, announced.end())
         if read.problem == "truncated":
             return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
         if read.problem is not None:
@@ -135,12 +136,12 @@ def _text(written: str) -> str:
     """Return a value as plain text: what its quotes hold, or all but a comment behind it."""
     if written[:1] not in ("'", '"'):
         return _COMMENT.sub("", written)
-    read = mend(written, 0, len(written)) if len(written) > 1 and written[-1] == written[0] else None
+    read = read_json(written) if len(written) > 1 and written[-1] == written[0] else None
     return read.value if read is not None and isinstance(read.value, str) else written
 
 
 def _typed(written: str) -> Any:
     """Return a member of a list or map with its own type, since no schema reaches it as text."""
     text = _text(written)
-    read = None if written[:1] in ("'", '"') else read_strict(text, 0, len(text))
-    return read.value if read is not None and not text[read.end :].strip() else text
+    read = None if written[:1] in ("'", '"') else decode(text)
+    return text if read is None or read.repairs else read.value
