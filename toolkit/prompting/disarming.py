@@ -34,9 +34,10 @@ _ANYTHING = re.compile(r"[<>{(\[:✿◁&]")
 # tokens of chat templates that no syntax knows: turns, documents, padding, byte and image marks
 _TOKENS = (
     r"<[|｜][^|｜<>\s]{1,40}[|｜]>", r"<\|[\w/\"-]{1,40}>", r"<[\w/\"-]{1,40}\|>", r"<</?SYS>>", r"</?(?i:tool_result)",
-    r"</?(?i:s|bos|eos|pad|unk|mask|cls|sep|eop|eod|sop|[gs]mask|(?:bos|eos|pad|unk)_token|tools|escape"
-    r"|(?:start|end|begin)_of_\w{1,20}|(?:start|end)_\w{1,20}|unused_?\d{1,5}|reserved_\w{1,30}|fim[_-]\w{1,20}"
-    r"|extra_id_\d{1,5}|image_soft_token)>",
+    r"</?(?:\w{1,20}:)?(?i:(?:tool|function)_\w{1,20})>",
+    r"</?(?i:s|bos|eos|pad|unk|mask|cls|sep|eop|eod|sop|[gs]mask|(?:bos|eos|pad|unk)_token|tools|escape|image|audio"
+    r"|video|(?:start|end|begin)_of_\w{1,20}|(?:start|end)_\w{1,20}|unused_?\d{1,5}|reserved_\w{1,30}"
+    r"|fim[_-]\w{1,20}|extra_id_\d{1,5}|image_soft_token)>",
     r"\[/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w{1,20}|ARGS|CALL_ID|THINK|IMG\w{0,10}|MODEL_SETTINGS"
     r"|[gs]MASK|BOS|EOS|PAD|UNK|CLS|SEP|MASK)\]",
     r"✿\w{1,20}✿", r"◁/?\w{1,20}▷", r"<\]\w{1,20}\[>\[",
@@ -203,7 +204,8 @@ class Disarming:
         for place, run in enumerate(runs):
             name, start, before = run[0].casefold(), before, run.end()
             if name in self._beginnings and (not place or _apart(text[start : run.start()])):
-                for end, after in enumerate(runs[place:], place):
+                for end in range(place, len(runs)):
+                    after = runs[end]
                     name = name if end == place else name + after[0].casefold()
                     if name not in self._beginnings:
                         break
