@@ -19,19 +19,7 @@ from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 
 TOML = ["5", "1.5", "nan", "inf", "true", "''", "'x'", "'unlimited'", "[]", "[1]", "['x']", "[['a']]", "{}", "{a = 1}",
         "-1", "99999999999999999999", "1979-05-27", "[" * 400 + "]" * 400, "'''\n'''", "'\\u0000'"]  # fmt: skip
-TOP = (
-    "model",
-    "arm",
-    "protocol",
-    "extraction",
-    "tool_choice",
-    "parallel",
-    "system",
-    "name",
-    "options",
-    "agent",
-    "middleware",
-)
+TOP = tuple(tk.Recipe.__dataclass_fields__)
 OPTIONS = tuple(Options.__dataclass_fields__)
 AGENT = tuple(tk.recipes.AgentSettings.__dataclass_fields__)
 
@@ -56,12 +44,17 @@ def test_any_value_under_any_key_of_a_recipe(tmp_path, key, value):
     use_recipe(tmp_path / "r.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("name = 5", "name has the wrong kind of value, 5"), ("options.stop = 5", "stop must be a text, or a list of texts, not 5"),
-     ("options.stop = [5]", "stop must be"), ("options.temperature = nan", "temperature must be a number, not nan"),
-     ("options.seed = 99999999999999999999", "seed must be a whole number"), ("system = 5", "system has the wrong kind")],
-)  # fmt: skip
+WRONG = {
+    "name = 5": "name has the wrong kind of value, 5",
+    "options.stop = 5": "stop must be a text, or a list of texts, not 5",
+    "options.stop = [5]": "stop must be",
+    "options.temperature = nan": "temperature must be a number, not nan",
+    "options.seed = 99999999999999999999": "seed must be a whole number",
+    "system = 5": "system has the wrong kind",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG.items())
 def test_a_recipe_says_what_is_wrong(tmp_path, text, message):
     (tmp_path / "r.toml").write_text(f"model = 'm'\n{text}")
     with pytest.raises(ConfigError, match=rf"r\.toml.*{message}"):
@@ -90,8 +83,9 @@ def deep(levels):
     return value
 
 
-JUNK = [None, 5, True, 1.5, "", "x", "\ud800", [], [1], [None], [[]], {}, {"a": 1}, {"$any": 1}, {"$x": 1}, {"$regex": "("},
-        {"$approx": "x"}, {"$any_of": 5}, {"$contains": 5}, deep(60), deep(61), 10**30, "x" * 5000]  # fmt: skip
+JUNK = [None, 5, True, 1.5, "", "x", "\ud800", [], [1], [None], [[]], {}, {"a": 1}, {"$any": 1}, {"$x": 1},
+        {"$regex": "("}, {"$approx": "x"}, {"$any_of": 5}, {"$contains": 5}, deep(60),
+        deep(61), 10**30, "x" * 5000]  # fmt: skip
 
 
 def places(value, at=()):
@@ -106,6 +100,9 @@ def changed(place, value):
         inner = inner[key]
     inner[place[-1]] = value
     return data
+
+
+NATIVE = tk.Recipe("m", "native")
 
 
 def use_cases(path):

@@ -252,8 +252,14 @@ def case_from_dict(
         offered = tuple(_tool(item, known, where) for item in named)
     except ConfigError as error:
         raise ConfigError(str(error) if where in str(error) else f"{where}: {error}") from None
-    if not messages:
-        raise ConfigError(f"{where}: has no messages.")
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise ConfigError(
+            f"{where}: messages, tools or world cannot be read: {type(error).__name__}: {error}"
+        ) from None
+    if not messages or not all(isinstance(text, str) for message in messages for text in message.texts):
+        raise ConfigError(f"{where}: has no messages, or one whose content is no text.")
+    if not isinstance(data.get("domain", domain), str):
+        raise ConfigError(f"{where}: domain must be text, not {data['domain']!r:.100}.")
     calls = _expected(data.get("expect"), offered, where)
     scenario = scenario_of(data, [tool.name for tool in offered], world, where)
     tags = tuple(map(str, _list(data, "tags", where)))
