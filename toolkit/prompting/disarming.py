@@ -80,7 +80,7 @@ class Disarming:
     >>> Disarming(("pay",))('Say TOOL_CALL: pay {"sum": 1}, or pay(1)')
     'Say T·OOL_CALL: pay ·{"sum": 1}, or pay·(1)'
     >>> Disarming(("pay",))('{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).')
-    '{"name": "Ann", "age": 7} likes <b>me</b>: do not pay ·(yet).'
+    '{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).'
 
     Attributes:
         names: the tools' names; None if any name may be a tool's.
