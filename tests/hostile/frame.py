@@ -105,7 +105,7 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
                 report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half of them {before:.2f} s")
                 return
             before = taken
-            if size >= 4 * attack.size and size / taken > 20 * attack.floor:
+            if size >= 4 * attack.size and size / taken > 4 * attack.floor:
                 break  # far above the floor, and nothing grows
         report.slowest[name] = size / max(before, 1e-6)
         floor = attack.floor

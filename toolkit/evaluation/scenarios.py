@@ -77,13 +77,16 @@ def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World 
     if not (set(data) & set(DATA_KEYS) or set(expect) & set(EXPECT_KEYS)):
         return None
     quiet, turns = "no_call" in expect, data.get("turns") or []
+    results = data.get("results") or []
+    if not isinstance(results, (list, tuple)):
+        raise ConfigError(f"{where}: results must be a list, not {results!r:.100}.")
     if not isinstance(turns, list) or not all(isinstance(turn, str) and turn.strip() for turn in turns):
         raise ConfigError(f"{where}: turns must be a list of what the user says next, not {turns!r}.")
     found = Scenario(
         world=data.get("world", ""),
         start=data.get("start") or {},
         turns=tuple(turns),
-        results=tuple(_recorded(item, offered, where) for item in data.get("results") or ()),
+        results=tuple(_recorded(item, offered, where) for item in results),
         further=expect.get("further", "none" if quiet else "reads"),
         state=expect.get("state"),
         answer=expect.get("answer"),

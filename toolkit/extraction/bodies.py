@@ -74,6 +74,7 @@ TAGGED = Tags(
 )
 _PARAMETERS = re.compile(rf"\s*+<{_NS}(?:params|parameters)>")
 _CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)+")
+_FAR_CLOSER = 2_000  # characters behind a broken body after which a closer is not its own
 _FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")
 
@@ -301,15 +302,15 @@ def _nothing(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | 
 
 def _failed(source: Source, start: int, body: Body, syntax: Syntax) -> Reading:
     """Report a body that could not be read; what was complete before it is kept."""
-    reason, closer = body.problem or "bad_json", syntax.closer
+    reason, closer, end = body.problem or "bad_json", syntax.closer, body.end
+    closing = source.find(closer, end) if closer is not None else None
+    still_open = reason == "truncated" or (closing is None and closer is not None and source.limit - end < _FAR_CLOSER)
     if reason == "truncated" and closer is not None and source.find(closer, start) is not None:
         reason = "bad_json"  # it was closed, so nothing was cut: the body is wrong
-    end = body.end
-    if reason != "truncated" and closer is not None:
-        closing = source.find(closer, body.end)
-        marker = source.text[start : start + 8]
-        if closing is not None and source.text.find(marker, body.end, closing.start()) < 0:
-            end = closing.end()
+    near = reason != "truncated" and closing is not None and closing.start() - end < _FAR_CLOSER
+    if near and closing and source.text.find(source.text[start : start + 8], end, closing.start()) < 0:
+        end = closing.end()
     cut_from = body.drafts[-1].span[1] if body.drafts else start
     kept = spread(body.drafts, start, cut_from)
-    return refusal(source, cut_from, max(end, start + 1), reason, syntax.name, kept=kept)
+    reading = refusal(source, cut_from, max(end, start + 1), reason, syntax.name, kept=kept)
+    return reading._replace(open=still_open)

@@ -33,6 +33,7 @@ _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]++|[\s\S]")
 _LONGEST_EXPRESSION = 2000
 _LIST_SEPARATOR = re.compile(r"\s*+[,;]*+\s*+")
 _LINE_SEPARATOR = re.compile(r"[ \t]*+(?:[,;]|\r?\n)?(?:\s++|#[^\n]*+(?:\n|$))*")
+_HALF_CALL = re.compile(r"(?:[A-Za-z_][\w.\\\-/:]*+)?[ \t]*+")
 _CLOSING = re.compile(r"\s*+\)")
 _NEXT_LIST = re.compile(r"\s*+,?\s*+\[?")
 _WRAPPER = re.compile(
@@ -302,6 +303,8 @@ def _member(reader: CallReader, listed: bool, label: str) -> Draft | None:
         opened += wrap[0].endswith("(")
         reader.pos = wrap.end()
     if CALL.match(text, reader.pos, reader.limit) is None:
+        if _HALF_CALL.fullmatch(text, reader.pos, reader.limit):
+            reader.source.touch_end()  # it may become the next call
         reader.pos = start
         return None
     call = reader.call(label)

@@ -56,6 +56,9 @@ _AFTER_CLOSERS = {
 _STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w{1,40}_call")
 
 
+_AHEAD = 300  # characters that are looked at behind a comma
+
+
 @dataclass(frozen=True, slots=True)
 class Quote:
     """Hold one kind of quote: its opening text, a pattern of its closing text, and the repair it means."""
@@ -118,9 +121,7 @@ def read_string(
             budget.spend(QUOTE)
             if one.start() >= stop:
                 break
-            if not _escaped(one[0], quote) and (
-                certain or _closes(source.text, one.end(), source.limit, key, closers, member)
-            ):
+            if not _escaped(one[0], quote) and (certain or _closes(source, one.end(), key, closers, member)):
                 return one.span()
         return None
 
@@ -142,8 +143,9 @@ def _escaped(written: str, quote: Quote) -> bool:
     return written.startswith("\\\\") or (written[0] == "\\" and quote is not _ESCAPED)
 
 
-def _closes(text: str, end: int, limit: int, key: bool, closers: str, within: bool) -> bool:
+def _closes(source: Source, end: int, key: bool, closers: str, within: bool) -> bool:
     """Tell whether structure follows, so that the quote that ended at `end` is a closing one."""
+    text, limit = source.text, source.limit
     spaced = _SPACE.match(text, end, limit)
     after = spaced.end() if spaced else end
     following = text[after] if after < limit else ""
@@ -154,7 +156,10 @@ def _closes(text: str, end: int, limit: int, key: bool, closers: str, within: bo
     if following == ",":
         gap = _SPACE.match(text, after + 1, limit)
         member = gap.end() if gap else after + 1
-        return _AFTER_COMMA[within].match(text, member, limit) is not None
+        ahead = _AFTER_COMMA[within].match(text, member, limit)
+        if limit - member < _AHEAD if ahead is None else ahead.end() == limit:
+            source.touch_end()  # what follows may be half a key
+        return ahead is not None
     if following in closers:
         run = _CLOSERS[closers].match(text, after, limit)
         stop = run.end() if run else after

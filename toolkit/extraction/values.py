@@ -67,6 +67,8 @@ class ValueReader:
 
     def fail(self, problem: str) -> Unreadable:
         """Return the exception for a problem at the present position."""
+        if problem == "truncated":
+            self.source.touch_end()
         return Unreadable(problem, self.pos)
 
     def peek(self) -> str:

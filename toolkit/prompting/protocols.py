@@ -14,6 +14,7 @@ Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and respo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tomllib
@@ -27,7 +28,7 @@ from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
-from toolkit.prompting.disarming import DISARMED, Disarming, disarming
+from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
 from toolkit.traces.json_text import loads, read_text
 
@@ -110,9 +111,9 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        described = list(map(self.disarming(offered).tool, shown))
-        values = {"tools": described, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
-        head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
+        disarm = self.disarming(offered)
+        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
+        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
@@ -159,6 +160,10 @@ class Protocol:
         }
         return self._fill("tool_result.jinja", values).strip()
 
+    def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
+        """Return text from a user or a tool in which nothing reads as a call; see `Disarming`."""
+        return self.disarming(tools)(text)
+
     def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
         return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
@@ -185,7 +190,7 @@ class Protocol:
                 self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
             )
         if message.is_from(ChatRole.USER):
-            said = text if DISARMED in message.meta else self.disarming(tools)(text)
+            said = text if is_sealed(message) else self.disarm(text, tools)
             return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
@@ -220,15 +225,27 @@ def load_protocol(name: str | Path | Protocol) -> Protocol:
     """
     if isinstance(name, Protocol):
         return name
-    folder = Path(name).expanduser()
-    if not (folder / "protocol.toml").is_file():
+    folder = Path(name)
+    if not is_protocol(folder):
         bundled = resources.root() / "prompts" / str(name)
-        if folder.is_dir():
-            raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
-        if not (bundled / "protocol.toml").is_file() or len(Path(name).parts) != 1:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # no path of this system
+            folder = folder.expanduser()
+            if folder.is_dir() and not is_protocol(folder):
+                raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
+        if is_protocol(folder):
+            return _read(folder.resolve())
+        if not is_protocol(bundled) or len(Path(name).parts) != 1:
             raise ConfigError(f"There is no protocol {str(name)!r}. {did_you_mean(str(name), list_protocols())}")
         folder = bundled
     return _read(folder.resolve())
+
+
+def is_protocol(folder: Path) -> bool:
+    """Tell whether a folder holds a protocol; whatever stands in the path, it is no error."""
+    try:
+        return (folder / "protocol.toml").is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_bundled(protocol: Protocol) -> bool:
@@ -327,7 +344,7 @@ def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[Chat
     merged: list[ChatMessage] = []
     for message in messages:
         alike = merged and merged[-1].role is message.role is ChatRole.USER
-        if alike and (rendered or DISARMED not in merged[-1].meta.keys() | message.meta.keys()):
+        if alike and (rendered or not (is_sealed(merged[-1]) or is_sealed(message))):
             last = merged.pop()
             message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)

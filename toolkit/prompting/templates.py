@@ -71,11 +71,8 @@ def _public_names(kind: type) -> tuple[str, ...]:
 def _environment() -> Any:
     from jinja2 import pass_context
 
-    env = sandbox.environment()
-    env.filters.update(
-        json=pass_context(_json), signature=signature, spec=spec, arguments=argument_lines, example=example
-    )
-    return env
+    own = {"signature": signature, "spec": spec, "arguments": argument_lines, "example": example}
+    return sandbox.environment({**own, "json": pass_context(_json)})
 
 
 @cache
@@ -132,7 +129,10 @@ def _json(context: Any, value: Any, indent: int | None = None) -> str:
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON text, non-ASCII kept, whatever it holds."""
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    except (RecursionError, ValueError):  # it is nested too deeply, or holds itself
+        return '"(nested too deeply to show)"'
 
 
 def signature(tool: Tool | ShownTool) -> str:

@@ -100,7 +100,10 @@ def _described(value: Mapping[str, Any]) -> Tool:
             f"{safe_str(value, repr)} is no tool: it has no name. Give a dict with name, description and parameters."
         )
     parameters = spec.get("parameters") or spec.get("input_schema") or {"type": "object", "properties": {}}
-    return Tool(spec["name"], spec.get("description") or "", parameters)
+    description = spec.get("description") or ""
+    if not isinstance(parameters, Mapping) or not isinstance(description, str):
+        raise ConfigError(f"{safe_str(value, repr):.300} is no tool: parameters must be an object, and description text.")
+    return Tool(spec["name"], description, parameters)
 
 
 def _named(value: Any, name: str) -> Tool:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import Kind, Read, Reading, Syntax
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
@@ -74,8 +75,11 @@ def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Readin
     for either in _pair(syntax.opener, syntax.closer).finditer(source.text, found.end(), source.limit):
         depth += -1 if either.lastgroup else 1
         closing = either if either.lastgroup else closing
+        source.budget.spend(LOOK)
         if depth == 0:
             break
+    else:
+        source.touch_end()
     if closing is None:
         return Reading(source.limit, inner=(found.end(), source.limit))
     return Reading(closing.end(), inner=(found.end(), closing.start()))

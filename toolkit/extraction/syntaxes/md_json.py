@@ -99,7 +99,7 @@ def _json(source: Source, start: int, at: int, syntax: Syntax) -> Reading | None
     kept = spread(drafts, start, end)
     if body.problem == "truncated":
         return refusal(source, end, source.limit, "truncated", "md_json", kept=kept)._replace(explicit=False)
-    return Reading(end, kept, explicit=False)
+    return Reading(end, kept, explicit=False, open=end == body.end)
 
 
 def _labelled(draft: Draft, text: str) -> Draft:
@@ -127,4 +127,4 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
     if end < stop and (closing is not None or language) and source.text[end] != "`":
         return None
     end = source.past(_CLOSING, end)
-    return reading._replace(drafts=spread(reading.drafts, start, end), end=end)
+    return reading._replace(drafts=spread(reading.drafts, start, end), end=end, open=closing is None)

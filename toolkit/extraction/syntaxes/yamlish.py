@@ -53,7 +53,7 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
         if draft is None:
             break
         if isinstance(draft, Rejected):
-            return Reading(source.limit, tuple(drafts), (draft,), explicit=False)
+            return Reading(source.limit, tuple(drafts), (draft,), explicit=False, open=True)
         drafts.append(draft)
         end = draft.span[1]
     if not drafts:
