@@ -40,7 +40,7 @@ _NAMED = (
 _LOOKS = tuple(
     (re.compile(pattern), put)
     for pattern, put in (
-        (r"(?<=://)[^/?#\s@\"'<>\\]{1,512}@", f"{HIDDEN}@"),  # user and password of a URL
+        (r"(?<=://)[^/?#\s\"'<>\\]{1,512}@", f"{HIDDEN}@"),  # user and password of a URL
         (rf"(?i)([?&;](?:[\w.\[\]-]{{0,64}}?[^a-z])?(?:api)?(?:{_WORDS})=)[^&#\s\"'<>\\]+", rf"\1{HIDDEN}"),
         (rf"(?i)\b(bearer|basic)(\s{{1,8}})(?={_LETTER}{{0,512}}?[\d=_-]){_LETTER}{{6,}}", rf"\1\2{HIDDEN}"),
         (rf"{_NAMED}b?\\?[\"'])(?!\[hidden\])[^\"'\\]{{1,4096}}", rf"\1\2{HIDDEN}"),

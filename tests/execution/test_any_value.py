@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import pytest
@@ -125,3 +126,14 @@ def test_a_deep_argument_is_refused_before_the_schema_sees_it() -> None:
 def test_a_value_can_be_shown(value: Any) -> None:
     assert len(shown(value)) <= 80
     assert isinstance(safe_str(value), str)
+
+
+def test_a_thousand_faults_take_no_longer_than_the_first() -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "integer"}}}}
+    invoker = tk.ToolInvoker([tk.Tool("t", "d", schema, lambda x=None: "ok")], raise_on_failure=False)
+    start = time.process_time()
+    many = invoker.invoke(tk.ToolCall("t", {"x": ["a"] * 100_000}))
+    strange = invoker.invoke(tk.ToolCall("t", {f"name{n}": 1 for n in range(20_000)}))
+    assert time.process_time() - start < 2
+    assert many.result == "Arguments of 't' do not fit: x[0]: expected integer, got \"a\". Nothing was run."
+    assert strange.result.endswith("and 19992 more. Nothing was run.")

@@ -60,7 +60,11 @@ class ReadyTool:
         accepted = self.accepted
         if fits and (accepted is None or given.keys() <= accepted):
             return given
-        strange = unknown_names(arguments.keys() - accepted, sorted(accepted)) if accepted is not None else []
+        strange = (
+            []
+            if accepted is None
+            else unknown_names([name for name in arguments if name not in accepted], sorted(accepted))
+        )
         found = [] if fits else problems(self.validator, arguments, self.tool.parameters)
         raise refusal(self.tool.name, list(dict.fromkeys(found + strange)))
 

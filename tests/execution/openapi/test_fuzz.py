@@ -22,7 +22,7 @@ from toolkit.execution.openapi import http
 from toolkit.messages import ChatMessage, ToolCall
 
 DEEP: Any = "x"
-for _ in range(220):
+for _ in range(210):
     DEEP = [DEEP]
 JUNK: list[Any] = [
     *(
@@ -101,12 +101,12 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every (container, key) of a document."""
+def places(node: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Yield every (container, key) of a document, down to some depth."""
     for key in list(node) if isinstance(node, dict) else range(len(node)):
         yield node, key
-        if isinstance(node[key], (dict, list)):
-            yield from places(node[key])
+        if isinstance(node[key], (dict, list)) and depth < 20:
+            yield from places(node[key], depth + 1)
 
 
 def mutated(source: random.Random) -> dict[str, Any]:
