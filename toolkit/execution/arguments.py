@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ToolArgumentsError, closest
+from toolkit.tools.shown import shown
 
 MOST_PROBLEMS = 8
-_LONGEST_VALUE = 80
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _BOUNDS = {
     "minimum": "at least",
@@ -43,7 +43,7 @@ def as_object(arguments: Any, name: str) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
             found = json.loads(arguments) if arguments.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = arguments
     if found is None:
         return {}
@@ -92,7 +92,7 @@ def unknown_names(arguments: Iterable[str], accepted: Iterable[str]) -> list[str
     """
     known = list(accepted)
     lines = []
-    for name in arguments:
+    for name in map(str, arguments):
         near = closest(name, known, n=1)
         names = near or known
         wanted = ", ".join(map(repr, names)) or "no arguments"
@@ -145,12 +145,3 @@ def path_of(parts: Iterable[str | int]) -> str:
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def shown(value: Any) -> str:
-    """Return a value as short JSON-like text."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

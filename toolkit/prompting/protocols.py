@@ -28,7 +28,7 @@ from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
-from toolkit.prompting.disarming import DISARMED, Disarming, disarming
+from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
 from toolkit.traces.json_text import loads, read_text
 
@@ -111,9 +111,9 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        described = list(map(self.disarming(offered).tool, shown))
-        values = {"tools": described, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
-        head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
+        disarm = self.disarming(offered)
+        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
+        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
@@ -160,6 +160,10 @@ class Protocol:
         }
         return self._fill("tool_result.jinja", values).strip()
 
+    def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
+        """Return text from a user or a tool in which nothing reads as a call; see `Disarming`."""
+        return self.disarming(tools)(text)
+
     def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
         return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
@@ -186,7 +190,7 @@ class Protocol:
                 self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
             )
         if message.is_from(ChatRole.USER):
-            said = text if DISARMED in message.meta else self.disarming(tools)(text)
+            said = text if is_sealed(message) else self.disarm(text, tools)
             return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
@@ -340,7 +344,7 @@ def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[Chat
     merged: list[ChatMessage] = []
     for message in messages:
         alike = merged and merged[-1].role is message.role is ChatRole.USER
-        if alike and (rendered or DISARMED not in merged[-1].meta.keys() | message.meta.keys()):
+        if alike and (rendered or not (is_sealed(merged[-1]) or is_sealed(message))):
             last = merged.pop()
             message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)

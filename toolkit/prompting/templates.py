@@ -129,7 +129,10 @@ def _json(context: Any, value: Any, indent: int | None = None) -> str:
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON text, non-ASCII kept, whatever it holds."""
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    except (RecursionError, ValueError):  # it is nested too deeply, or holds itself
+        return '"(nested too deeply to show)"'
 
 
 def signature(tool: Tool | ShownTool) -> str:

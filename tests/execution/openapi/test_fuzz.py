@@ -221,7 +221,7 @@ def play(seed: int, odd: list[Any], patch: pytest.MonkeyPatch) -> set[str]:
     try:
         tool = tk.OpenAPITool(tk.ScriptedModel([]), spec=document, credentials=credentials)
     except tk.ToolkitError as error:
-        return {type(error).__name__, *(["leak"] if credentials and "s3cret" in str(error) else [])}
+        return {type(error).__name__, *(["leak"] if credentials and "s3cret-token" in str(error) else [])}
     kinds = set()
     for one in tool.service.tools() if tool.service else ():
         arguments = {name: fitting(schema, source) for name, schema in one.properties.items() if source.random() < 0.9}
@@ -238,7 +238,7 @@ def play(seed: int, odd: list[Any], patch: pytest.MonkeyPatch) -> set[str]:
         assert " failed with " not in str(result.result).replace(" failed with ConfigError", "")
         tool.model = tk.ScriptedModel([call])
         told.append([m.text for m in tool.run([ChatMessage.from_user("Go.")])["service_response"]])
-    return kinds | {"leak" for text in told if credentials and "s3cret" in repr(text)}
+    return kinds | {"leak" for text in told if credentials and "s3cret-token" in repr(text)}
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
