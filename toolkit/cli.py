@@ -66,7 +66,7 @@ def evaluate(
     from toolkit.evaluation import evaluate as sweep
     from toolkit.evaluation import load_cases, load_recipes
     from toolkit.evaluation.saving import writable_folder
-    from toolkit.models import load_model
+    from toolkit.models import Store, load_model
 
     found = load_recipes(recipes)
     if model:
@@ -75,13 +75,15 @@ def evaluate(
     if mode == "record":
         for name in dict.fromkeys(recipe.model for recipe in found):
             load_model(name).check()  # before a folder is made
+    chosen, store = asked[:limit] if limit else asked, run / "replies.sqlite"
+    if mode == "replay":
+        Store(store, must_exist=True).close()
     folder = writable_folder(run)
-    chosen, store = asked[:limit] if limit else asked, folder / "replies.sqlite"
     result = sweep(found, chosen, repeats, store, run=run_as, mode=mode)
     result.save(folder)
     typer.echo(result.to_text())
     if pairs := result.best_against_rest():
-        typer.echo("\n" + "\n".join(map(repr, pairs)))
+        typer.echo("\n" + "\n".join([*map(repr, pairs), "", result.answer()]))
     typer.echo(f"\nTables, recipes and replies are in {folder}")
     if not result.table()["judged"].sum():
         raise UserError("No reply was judged; the lines above say why.")

@@ -36,7 +36,7 @@ from toolkit.errors import ConfigError, check_number, check_word
 from toolkit.models.base import ChatModel, Options
 from toolkit.models.connection import public_name
 from toolkit.prompting.protocols import ARMS, Arm, Protocol, is_protocol, load_protocol
-from toolkit.traces.json_text import is_writable
+from toolkit.traces.json_text import is_writable, write_text
 
 Reading = Literal["protocol", "strict", "auto"]
 READINGS: tuple[Reading, ...] = ("protocol", "strict", "auto")
@@ -279,10 +279,11 @@ class Recipe:
         if is_protocol(Path(self.protocol)):
             data["protocol"] = Path(os.path.relpath(self.protocol, path.parent)).as_posix()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"# recipe {self.hash}\n{tomli_w.dumps(data)}", "utf-8")
+            write_text(path, f"# recipe {self.hash}\n{tomli_w.dumps(data)}")
         except OSError as error:
             raise ConfigError(f"Cannot write {str(path)!r}: {error.strerror}. Choose another folder.") from None
+        except TypeError as error:
+            raise ConfigError(f"TOML cannot hold what recipe {self.name!r} holds: {error}.") from None
         return path
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.matching import check_matcher
-from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, scenario_of
+from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, check_state, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
 from toolkit.traces.json_text import frame_html, is_writable, parsed, read_text, writable
@@ -246,6 +246,9 @@ def case_from_dict(
         messages = tuple(as_messages(data.get("messages") or ()))
         world = load_world(data["world"], data.get("start"), worlds) if "world" in data else None
         known = tools or {}
+        if world is not None and data.get("start"):
+            usual = load_world(data["world"], None, worlds)
+            check_state(data["start"], usual.state, data["world"], where, "start")
         if world is not None:  # as a case shows them: each run has a world, and functions, of its own
             known = {tool.name: replace(tool, function=None) for tool in as_tools(world.tools)}
         named = _list(data, "tools", where) or (list(known) if world is not None else [])

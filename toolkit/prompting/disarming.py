@@ -48,7 +48,8 @@ _BY_NAME = {"yamlish", "glm4_line", "bare_json"}
 _OPTIONAL = re.compile(r"(?:\\n|\[ \\t\]\*\+?|\(\?:\[\*_#>-\]\{1,4\}\[ \\t\]\*\)\?)+")  # begins the openers of lines
 # what makes a call of a label before it: JSON, a name with its arguments, a name alone if it is a tool's
 _AHEAD = re.compile(
-    r"(?:[\s\ufeff\u200b\u200c\u200d\u2060`*_\"'“\[(:~\d-]|\\n)*+(?:[{&]|(?P<name>[^\W\d][\w.\-/\\]{0,100}+(?::[\w.\-/\\]{1,100}+){0,2}+)"
+    r"(?:[`~]{3}\w*|[\s\ufeff\u200b\u200c\u200d\u2060`*_\"'“\[(:~\d-]|\\n)*+"
+    r"(?:[{&]|(?P<name>[^\W\d][\w.\-/\\]{0,100}+(?::[\w.\-/\\]{1,100}+){0,2}+)"
     r"(?P<more>(?:\s|\\n|[`*_\"'”\]().:#>-])*+(?:[{(&]|(?i:with|arguments?|args|parameters|(?:action[ _]?)?input)\b)"
     r"|[ \t]*\()?)"
 )

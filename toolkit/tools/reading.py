@@ -105,7 +105,7 @@ def _described(value: Mapping[str, Any]) -> Tool:
         raise ConfigError(
             f"{safe_str(value, repr):.300} is no tool: parameters must be an object, and description text."
         )
-    return Tool(spec["name"], description, parameters)
+    return Tool(spec["name"], description, dict(parameters))
 
 
 def _named(value: Any, name: str) -> Tool:

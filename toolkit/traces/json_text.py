@@ -8,6 +8,7 @@ Not here: text that a model or a tool is to read back (`toolkit.execution`).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
@@ -153,3 +154,14 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{str(path)!r} is not UTF-8: {error}. Save it as UTF-8.") from None
     except OSError as error:
         raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is whole or untouched, whatever happens meanwhile; OSError where it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)  # it is there only if something went wrong
