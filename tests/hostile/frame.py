@@ -96,14 +96,15 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
         if not attack.size:
             attack.run(attack.make(0))
             return
-        size, before, growths = attack.size, _seconds(attack, attack.size), 0
+        size, before = attack.size, _seconds(attack, attack.size)
         while size < MEGABYTE and before < CERTAIN_S * 8:
             size *= 2
             taken = _seconds(attack, size)
-            growths = growths + 1 if taken > CERTAIN_S and taken > GROWTH * before else 0
-            if growths == 2 or (growths and before > CERTAIN_S):
-                report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half of them {before:.2f} s")
-                return
+            if taken > CERTAIN_S and taken > GROWTH * before:
+                before, taken = min(before, _seconds(attack, size // 2)), min(taken, _seconds(attack, size))
+                if taken > GROWTH * before:
+                    report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half {before:.2f} s")
+                    return
             before = taken
             if size >= 4 * attack.size and size / taken > 4 * attack.floor:
                 break  # far above the floor, and nothing grows

@@ -127,6 +127,7 @@ GROWS = {
     "join method": "{{ ('a' * 10**6).join(['b'] * 10**5) }}",
     "translate": "{{ ('a' * 10**6).translate({97: 'b' * 10**6}) }}",
     "product": "{{ [['a' * 1000] * 1000] * 10**6 }}", "tojson": "{{ [1]|tojson(indent=10**10) }}",
+    "json": "{{ [1]|json(10**10) }}",
     "doubling": "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x }}",
     "tilde": "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
     "block": "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x %}{{ n.x }}{{ n.x }}{% endset %}"

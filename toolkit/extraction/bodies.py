@@ -31,14 +31,14 @@ _NS = r"(?:\w++:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
 _GLM_NS = r"(?:\w{1,40}[_:])?"
 # A fence, or one back-tick or a word for it. A back-tick only before a bracket, a word only before a line break: in
 # "`f`(a=1)" and "json.loads(x)" neither is a fence.
-FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w++-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
+FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w+-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
 FENCE_END = re.compile(r"\s*+(?:```|~~~|`)")
 # An object, a list or a text, also with curly or escaped quotes; no marker such as [/INST] or [TOOL_CALLS].
-_JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,}\])[{\[\"'“‘]|&quot;|&#34;")
+_JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,40}\])[{\[\"'“‘]|&quot;|&#34;")
 # The first pair of an object whose brace is missing. Only a key that names a tool: "a": 1 alone may be anything.
 _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:")
 # The head of a Python-like call, in brackets, quotes, print() or an assignment; not `f {`, which is NAME and JSON.
-_PYTHON = re.compile(r"\[*\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
+_PYTHON = re.compile(r"\[*+\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
 _SEPARATOR = re.compile(r"\s*+[,;]?\s*+")
 SURPLUS = re.compile(r"(?:\s*+[}\]])++")
 # A name and nothing else, so that what stands behind it decides; it may end in `()` but has no arguments there.
@@ -64,7 +64,7 @@ TAGGED = Tags(
         rf"<{_NS}(?:parameter|param|arg)(?:\s*+=\s*+[\"']?|\s++name\s*+=\s*+[\"']?)(?P<key>[ \t]*+[^<>\"'\s]++)[\"']?"
         r"(?:\s++value\s*+=\s*+(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^<>]*+/?|\s++[^<>]*+)?\s*+>"
     ),
-    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^>]*+)?>"),
+    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^<>]*+)?>"),
     # What ends the parameters: a closer of the call or of its wrapper, the next call, a special token. Not other
     # markup, such as <div> or </b>, which belongs to a value.
     re.compile(
@@ -73,7 +73,7 @@ TAGGED = Tags(
     ),
 )
 _PARAMETERS = re.compile(rf"\s*+<{_NS}(?:params|parameters)>")
-_CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)+")
+_CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)++")
 _FAR_CLOSER = 2_000  # characters behind a broken body after which a closer is not its own
 _FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")

@@ -18,7 +18,7 @@ from toolkit.extraction.source import Found, Source
 
 _HALF_PAIR = re.compile(r"<(?:\w{1,40}[_:])?(?:arg_key|arg_value|parameter|param)\b")
 _LONGEST_TAG = 400
-_OPENERS_SEEN = 64  # in one value, to find the one that shows that its closer is missing
+_OPENERS_SEEN = 16  # in one value, to find the one that shows that its closer is missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ CallsInThought = Literal["never", "if_only"]
 BROKEN = {
     "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given", "budget",
 }  # fmt: skip
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(r"[^\W\d_]{3}")
 _LEAD = re.compile(r"(?:print\s*+\(|\bawait|\b\w++\s*+=)\s*+$")  # belongs to the call behind it
-_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*(?:<[^>\n]{0,48}|✿\w{0,8})?$")
+_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*+(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
 def extract(

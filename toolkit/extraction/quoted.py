@@ -26,7 +26,7 @@ _RAW = re.compile(r"[\x00-\x1f]")
 _BLANK = r"\s\ufeff\u200b\u200c\u200d\u2060"
 # Blanks and comments behind a quote. A comment ends where its line does, and within 400 characters: `//` in "http://x"
 # whose quote was taken for the end, or a `#` in prose, must not swallow what would show that it was none.
-_SPACE = re.compile(rf"(?:[{_BLANK}]|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n)*")
+_SPACE = re.compile(rf"(?:[{_BLANK}]++|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n){{0,16}}+")
 # A key in any quotes and its colon, such as "a": or \"a\": or &quot;a&quot;: or 'a' =. A quoted word before anything
 # else is no key: in `"say "no", then"` it belongs to the string.
 _QUOTED_KEY = (
@@ -39,7 +39,7 @@ _ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*+\s*+(?:[,\]})#/]|$)|(?i:true|false|nu
 _CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*+$"  # where the text ends in it
 # What may be the next member, in an object and elsewhere: `a = 1` is a keyword only outside objects, `a == 1` never.
 _IN_OBJECT = re.compile(rf"\s*+(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*+\s*+:)")
-_ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*\s*+[:=](?!=))")
+_ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*+\s*+[:=](?!=))")
 # What may follow the comma behind a closing quote: in an object only a key, so that `"Bob", "Al" said` goes on.
 _AFTER_COMMA = {
     True: re.compile(rf"{_IN_OBJECT.pattern}|\s*+(?:[\]}})]|{_CUT_KEY}|$)"),

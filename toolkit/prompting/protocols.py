@@ -14,6 +14,7 @@ Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and respo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tomllib
@@ -224,15 +225,27 @@ def load_protocol(name: str | Path | Protocol) -> Protocol:
     """
     if isinstance(name, Protocol):
         return name
-    folder = Path(name).expanduser()
-    if not (folder / "protocol.toml").is_file():
+    folder = Path(name)
+    if not is_protocol(folder):
         bundled = resources.root() / "prompts" / str(name)
-        if folder.is_dir():
-            raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
-        if not (bundled / "protocol.toml").is_file() or len(Path(name).parts) != 1:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # no path of this system
+            folder = folder.expanduser()
+            if folder.is_dir() and not is_protocol(folder):
+                raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
+        if is_protocol(folder):
+            return _read(folder.resolve())
+        if not is_protocol(bundled) or len(Path(name).parts) != 1:
             raise ConfigError(f"There is no protocol {str(name)!r}. {did_you_mean(str(name), list_protocols())}")
         folder = bundled
     return _read(folder.resolve())
+
+
+def is_protocol(folder: Path) -> bool:
+    """Tell whether a folder holds a protocol; whatever stands in the path, it is no error."""
+    try:
+        return (folder / "protocol.toml").is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_bundled(protocol: Protocol) -> bool:

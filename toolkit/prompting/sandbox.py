@@ -123,9 +123,8 @@ def _joined(tree: Any) -> Any:
     return Joined().visit(tree)
 
 
-@functools.cache
-def environment() -> Any:
-    """Return the sandbox; what it runs sees `range` only as the `Rounds` that it is given."""
+def environment(filters: Mapping[str, Callable[..., Any]]) -> Any:
+    """Return a sandbox with these filters too; what it runs sees `range` only as the `Rounds` that it is given."""
     from jinja2 import StrictUndefined
     from jinja2.runtime import LoopContext, Macro
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -156,5 +155,5 @@ def environment() -> Any:
 
     # prompts are plain text for a model, so nothing is HTML-escaped
     env = PlainSandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters = {name: _measured(name, function) for name, function in env.filters.items()}
+    env.filters = {name: _measured(name, function) for name, function in {**env.filters, **filters}.items()}
     return env

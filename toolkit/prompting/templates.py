@@ -71,11 +71,8 @@ def _public_names(kind: type) -> tuple[str, ...]:
 def _environment() -> Any:
     from jinja2 import pass_context
 
-    env = sandbox.environment()
-    env.filters.update(
-        json=pass_context(_json), signature=signature, spec=spec, arguments=argument_lines, example=example
-    )
-    return env
+    own = {"signature": signature, "spec": spec, "arguments": argument_lines, "example": example}
+    return sandbox.environment({**own, "json": pass_context(_json)})
 
 
 @cache

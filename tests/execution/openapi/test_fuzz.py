@@ -22,7 +22,7 @@ from toolkit.execution.openapi import http
 from toolkit.messages import ChatMessage, ToolCall
 
 DEEP: Any = "x"
-for _ in range(220):
+for _ in range(210):
     DEEP = [DEEP]
 JUNK: list[Any] = [
     *(
@@ -101,12 +101,12 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every (container, key) of a document."""
+def places(node: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Yield every (container, key) of a document, down to some depth."""
     for key in list(node) if isinstance(node, dict) else range(len(node)):
         yield node, key
-        if isinstance(node[key], (dict, list)):
-            yield from places(node[key])
+        if isinstance(node[key], (dict, list)) and depth < 20:
+            yield from places(node[key], depth + 1)
 
 
 def mutated(source: random.Random) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def play(seed: int, odd: list[Any], patch: pytest.MonkeyPatch) -> set[str]:
     try:
         tool = tk.OpenAPITool(tk.ScriptedModel([]), spec=document, credentials=credentials)
     except tk.ToolkitError as error:
-        return {type(error).__name__, *(["leak"] if credentials and "s3cret" in str(error) else [])}
+        return {type(error).__name__, *(["leak"] if credentials and "s3cret-token" in str(error) else [])}
     kinds = set()
     for one in tool.service.tools() if tool.service else ():
         arguments = {name: fitting(schema, source) for name, schema in one.properties.items() if source.random() < 0.9}
@@ -238,7 +238,7 @@ def play(seed: int, odd: list[Any], patch: pytest.MonkeyPatch) -> set[str]:
         assert " failed with " not in str(result.result).replace(" failed with ConfigError", "")
         tool.model = tk.ScriptedModel([call])
         told.append([m.text for m in tool.run([ChatMessage.from_user("Go.")])["service_response"]])
-    return kinds | {"leak" for text in told if credentials and "s3cret" in repr(text)}
+    return kinds | {"leak" for text in told if credentials and "s3cret-token" in repr(text)}
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, closest
-from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.schema import write_schemas
 from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
 from toolkit.tools import check_schema
+from toolkit.tools.shown import shown
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _PLACES = ("path", "query", "header", "cookie")

@@ -170,7 +170,7 @@ def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) ->
 def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
     """Write form fields as parts; a list gives one part for each item."""
     parts = [
-        (utf8(name, "The body").decode(), part)
+        (utf8(text_of(name), "The body").decode(), part)
         for name, item in value.items()
         for part in (item if isinstance(item, list) else [item])
     ]

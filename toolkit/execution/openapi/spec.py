@@ -19,9 +19,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
 from toolkit.errors import ConfigError, UserError
-from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
 from toolkit.secrets import scrub
+from toolkit.tools.shown import shown
 
 _MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000

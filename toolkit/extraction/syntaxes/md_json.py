@@ -17,7 +17,7 @@ from toolkit.extraction.syntaxes.bare_json import begun_call
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
 
-_HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*+(?P<language>[\w++.\-]*+)[ \t]*+(?:\r?\n|(?=[\[{<]))?")
+_HEAD = re.compile(r"(?P<fence>```++|~~~++)[ \t]*+(?P<language>[\w+.\-]*+)[ \t]*+(?:\r?\n|(?=[\[{<]))?")
 _JSON = re.compile(
     r"[\s\ufeff\u200b]*+(?:[{\[]\s*+(?:[{\[]\s*+)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]++\s*+:|[\ufeff\u200b])"
     r"|[\"'](?:name|tool|action)[\"']\s*+:)"
@@ -25,16 +25,16 @@ _JSON = re.compile(
 _PYTHON = re.compile(
     r"\s*+(?:#[^\n]*+\n\s*+)*+"
     r"(?P<call>(?:print\(|[A-Za-z_]\w*+[ \t]*+=[ \t]*+(?:await[ \t]++)?(?=[A-Za-z_])|await[ \t]++)?"
-    r"\[*\s*+[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*+)[ \t]*+\()"
+    r"\[*+\s*+[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*+)[ \t]*+\()"
 )
 _MARKED = re.compile(r"\s*+(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*+:)")
-_LEFT = re.compile(r"\s*+(?:#[^\n]*+|print\s*+\([^\n]*\)|[\]),;`]*+)\s*+")
+_LEFT = re.compile(r"\s*+(?:#[^\n]*+|print\s*+\([^\n]{0,400}\)|[\]),;`]*+)\s*+")
 _PYTHON_LANGUAGES = {
     "", "python", "py", "tool_code", "python3", "text", "txt", "plaintext", "bash", "tool_call", "json", "plain",
     "code", "function_call", "tool_calls", "output",
 }  # fmt: skip
-_CLOSING = re.compile(r"\s*+(?:```+|~~~+)")
-_FENCES = {"```": re.compile(r"\n[ \t]*+```+[ \t]*+(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*+~~~+")}
+_CLOSING = re.compile(r"\s*+(?:```++|~~~++)")
+_FENCES = {"```": re.compile(r"\n[ \t]*+```++[ \t]*+(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*+~~~++")}
 
 
 _LABELS = "action_json gemma3_tool_code yamlish json_list llama_pythonic bfcl_prompt bare_json single_key openai_json"
