@@ -112,9 +112,32 @@ def test_no_pattern_goes_back_over_a_long_text(name: str, pattern: re.Pattern[st
     assert not list(_backtracking(parser.parse(pattern.pattern, pattern.flags)))
 
 
+def _leads(tree: Any) -> bool:
+    """Tell whether a pattern may begin with a repeat without end, which a search would try at each character."""
+    for code, value in tree:
+        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+            if value[1] > 500 or _leads(value[2]):
+                return True
+            if value[0] == 0:
+                continue
+        parts = value[1] if code is codes.BRANCH else [value[3]] if code is codes.SUBPATTERN else []
+        return any(_leads(part) for part in parts)
+    return False
+
+
+CLOSERS = list(dict.fromkeys(one.closer for one in load() if one.closer))
+
+
+@pytest.mark.parametrize("closer", CLOSERS, ids=lambda closer: closer.pattern)
+def test_what_is_searched_for_begins_with_a_sign(closer: re.Pattern[str]) -> None:
+    assert not _leads(parser.parse(closer.pattern, closer.flags))
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        '<tool_call>{"name": "x(' + " " * 100_000,
+        "f(a=" * 25_000,
         "<function=f><parameter=" + " " * 100_000,
         "<function=" + " " * 100_000,
         "<invoke name=" + " " * 100_000,
