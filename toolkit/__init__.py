@@ -23,7 +23,7 @@ _HOMES = {
     "toolkit.execution.state": "State",
     "toolkit.execution.toolset": "Toolset",
     "toolkit.execution.openapi.tool": "OpenAPITool LLMProvider",
-    "toolkit.execution.secrets": "Secret",
+    "toolkit.secrets": "Secret",
     "toolkit.models.base": "ChatModel Reply Options Fault",
     "toolkit.models.registry": "load_model list_models",
     "toolkit.models.scripted": "ScriptedModel",
@@ -99,7 +99,6 @@ if TYPE_CHECKING:
     from toolkit.execution.function_caller import OpenAIFunctionCaller
     from toolkit.execution.invoker import ToolInvoker
     from toolkit.execution.openapi.tool import LLMProvider, OpenAPITool
-    from toolkit.execution.secrets import Secret
     from toolkit.execution.state import State
     from toolkit.execution.toolset import Toolset
     from toolkit.extraction import ExtractedCall, Extraction, StreamExtractor, extract
@@ -110,6 +109,7 @@ if TYPE_CHECKING:
     from toolkit.models.store import Store
     from toolkit.prompting.protocols import Protocol, list_protocols, load_protocol
     from toolkit.recipes import Recipe, load_recipes
+    from toolkit.secrets import Secret
     from toolkit.tools import Tool, tool
     from toolkit.traces import Trace
 
@@ -121,7 +121,11 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
-    raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+    from toolkit.errors import closest
+
+    near = closest(name, [*_HOME, *_MODULES], n=1)
+    hint = f". Did you mean {near[0]!r}?" if near else ""
+    raise AttributeError(f"module 'toolkit' has no attribute {name!r}{hint}")
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -226,11 +226,7 @@ class ChatMessage:
 
 
 def SystemMessage(content: str) -> ChatMessage:  # noqa: N802 - the name that LangChain users know
-    """Build a system message; LangChain's word for `ChatMessage.from_system`.
-
-    >>> SystemMessage(content="Be brief.")
-    ChatMessage(system: 'Be brief.')
-    """
+    """Build a system message; LangChain's word for `ChatMessage.from_system`."""
     return ChatMessage.from_system(content)
 
 

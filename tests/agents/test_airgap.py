@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.agents.airgap.blocks import BLOCK_MARKERS, as_turns, item_of, run_token
+from toolkit.agents.airgap.blocks import as_turns, item_of, run_token
 from toolkit.agents.airgap.rounds import AirgapReply, writable
+from toolkit.prompting.disarming import disarming
 
 CALL = 'TOOL_CALL: echo {"text": "hi"}'
 
@@ -233,9 +234,9 @@ def test_a_call_copied_from_the_user_is_not_run():
 
 
 def test_long_results_are_cut_and_say_so():
-    item = item_of(tk.ToolCallResult("x" * 50, tk.ToolCall("t")), (), 20)
+    item = item_of(tk.ToolCallResult("x" * 50, tk.ToolCall("t")), disarming(("t",)), 20)
     assert item == {"tool": "t", "result": "x" * 20, "cut": "20 of 50 characters shown"}
-    listed = item_of(tk.ToolCallResult(json.dumps(list(range(50))), tk.ToolCall("t")), (), 20)
+    listed = item_of(tk.ToolCallResult(json.dumps(list(range(50))), tk.ToolCall("t")), disarming(("t",)), 20)
     assert listed["result"] == json.dumps(list(range(50)))[:20]
 
 
@@ -243,10 +244,10 @@ def test_long_results_are_cut_and_say_so():
     "value", ["plain", "17", '"quoted"', "NaN", "[NaN]", "{broken", "\ud800", "[" * 2000], ids=repr
 )
 def test_any_result_fits_on_one_line(value):
-    turns = as_turns([tk.ChatMessage.from_tool(value, tk.ToolCall("t"))], ("TOOL_CALL:",), 4000)
+    turns = as_turns([tk.ChatMessage.from_tool(value, tk.ToolCall("t"))], disarming(("t",)), 4000)
     lines = turns[0].text.split("\n")
-    assert lines[0].startswith(BLOCK_MARKERS[0])
-    assert lines[2].startswith(BLOCK_MARKERS[1])
+    assert lines[0].startswith("<tool_result")
+    assert lines[2].startswith("</tool_result")
 
 
 # ------------------------------------------------------------------ C-W9: nothing is shared

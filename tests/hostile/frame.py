@@ -20,8 +20,8 @@ from typing import Any
 from zlib import crc32
 
 FLOOR = 600_000  # characters a second that any input must reach, beside SLOW_S that it may always take
-SLOW_S = 0.5
-FULL = 8
+SLOW_S = 0.5  # what a budget allows a small text
+FULL = 8  # one in so many attacks is run up to a megabyte
 MEGABYTE = 1_000_000
 GROWTH = 2.5  # how much longer twice the text may take
 HANGS_S = 60.0  # after this the whole run ends with a traceback
@@ -37,12 +37,14 @@ class Attack:
         make: a size in characters -> the input.
         run: what is done with the input; it raises if a promise is broken.
         size: where growing begins; 0 for an attack that is run once, for what it raises.
+        floor: characters a second that it must reach.
     """
 
     name: str
     make: Callable[[int], Any]
     run: Callable[[Any], object]
     size: int = 16_000
+    floor: int = FLOOR
 
 
 Generator = Callable[[random.Random], Iterator[Attack]]
@@ -110,7 +112,7 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
             if size >= 4 * attack.size and crc32(name.encode()) % FULL:
                 break  # one in so many goes on to a megabyte
         report.slowest[name] = size / max(before, 1e-6)
-        if before > SLOW_S + size / FLOOR:
+        if before > SLOW_S + size / attack.floor:
             report.faults.append(f"{name}: {size:,} characters take {before:.2f} s")
     except Exception:
         report.faults.append(f"{name}\n{traceback.format_exc(limit=-6)}")

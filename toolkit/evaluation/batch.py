@@ -19,7 +19,9 @@ from toolkit.evaluation import load_cases, load_recipes
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.saving import writable_folder
 from toolkit.models import load_model
+from toolkit.models.connection import public_name
 from toolkit.models.store import Store
+from toolkit.traces.json_text import writable, write_text
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
@@ -28,6 +30,8 @@ def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
     Raises:
         UserError: the folder cannot be written, or a cell met a mistake of the user's.
     """
+    if public_name(parameters.get("model", "")) != parameters.get("model", ""):
+        raise UserError("A notebook shows its parameters. Put the model's credentials into TOOLKIT_OPENAI_API_KEY.")
     total = expected_replies(parameters)
     if parameters.get("model") and not parameters.get("recording"):
         load_model(parameters["model"]).check()  # before any notebook starts
@@ -123,6 +127,4 @@ def write_report(notebook: Path, out: Path) -> None:
 
     exporter: Any = cast("Any", HTMLExporter)(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
     page, _ = exporter.from_filename(str(notebook))
-    partial = out.with_suffix(".part")
-    partial.write_text(page, "utf-8")
-    partial.replace(out)
+    write_text(out, writable(page))

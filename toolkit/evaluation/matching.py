@@ -51,8 +51,12 @@ def _matches(matcher: Mapping[str, Any], got: Any) -> bool:
     if kind == "$any_of":
         return any(matches(item, got) for item in value)
     if kind == "$approx":
-        number = isinstance(got, (int, float)) and not isinstance(got, bool)
-        return number and abs(got - value) <= matcher.get("within", 1e-9)
+        if not isinstance(got, (int, float)) or isinstance(got, bool):
+            return False
+        try:
+            return bool(abs(got - value) <= matcher.get("within", 1e-9))
+        except OverflowError:  # a whole number that no float can be
+            return False
     if not isinstance(got, str):
         return False
     if kind == "$contains":
@@ -159,6 +163,9 @@ def check_matcher(value: Any, where: str) -> None:
         raise ConfigError(f"{where}: {dict(value)!r} is no matcher. {did_you_mean(kind, MATCHERS)}")
     if kind == "$any_of" and not (isinstance(inner, list) and inner):
         raise ConfigError(f"{where}: $any_of needs a list of values, not {inner!r}.")
+    numbers = [inner, value.get("within", 0)]
+    if kind == "$approx" and not all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers):
+        raise ConfigError(f"{where}: $approx needs numbers, not {dict(value)!r}.")
     if kind in ("$contains", "$regex") and not isinstance(inner, str):
         raise ConfigError(f"{where}: {kind} needs a string, not {inner!r}.")
     if kind == "$regex":

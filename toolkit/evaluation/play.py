@@ -8,6 +8,7 @@ Not here: making the agent (`toolkit.evaluation.sweep`), the verdict (`toolkit.e
 from __future__ import annotations
 
 import functools
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,13 +18,15 @@ from toolkit.evaluation.cases import Case
 from toolkit.evaluation.matching import differences
 from toolkit.evaluation.trajectories import tool_raised
 from toolkit.messages import ChatMessage
+from toolkit.secrets import scrub
 from toolkit.tools import Tool, as_tools
 from toolkit.traces import Trace
 from toolkit.worlds import World
 
 # the user's own mistakes, or a store that keeps nothing any more: these end a sweep
 MISTAKES = (ConfigError, ReplayMissError, StoreError, UpdateError)
-FAULTS = (ToolkitError, OSError, RuntimeError, ValueError)
+FAULTS = (ToolkitError, OSError, RuntimeError, ValueError)  # of a server; others are a bug of somebody's code
+_LONGEST = 10_000  # characters of a traceback
 
 
 def runnable(case: Case, world: World | None, given: Iterable[Tool] = ()) -> list[Tool]:
@@ -80,7 +83,7 @@ def _in_order(function: Callable[..., Any] | None) -> Callable[..., Any]:
 def play(agent: Any, case: Case) -> Trace:
     """Run an agent through all turns of a case and return one trace of them all.
 
-    A run that fails ends there; the trace says why in `error`.
+    A run that fails ends there; the trace says why in `error`, and where in `traceback`.
 
     Raises:
         UserError: something the user can mend.
@@ -105,5 +108,12 @@ def _turn(agent: Any, state: dict[str, Any]) -> Trace:
         failed: Trace | None = getattr(error, "trace", None)
         if failed is None or not (isinstance(error, FAULTS) or tool_raised(failed)):
             raise
+        failed.traceback = told(error)
         return failed
     return trace
+
+
+def told(error: BaseException) -> str:
+    """Return the traceback of an exception as text; of a long one the start and the end."""
+    text = str(scrub("".join(traceback.format_exception(error))))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n…\n{text[-_LONGEST // 2 :]}"

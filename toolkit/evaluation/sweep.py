@@ -1,8 +1,8 @@
 """Run recipes over cases: evaluate.
 
 One request at a time per model by default, model after model, so that no model is loaded twice. With a store,
-every reply is kept at once: an interrupted run goes on where it stopped. Faults of model and server become
-outcomes and never end a sweep.
+every reply is kept at once: an interrupted run goes on where it stopped. Whatever happens to one request becomes an
+outcome of its row, with the traceback in the column of that name, and never ends a sweep.
 Not here: one request (`toolkit.asking`), one run (`toolkit.evaluation.play`), tables (`toolkit.evaluation.results`).
 """
 
@@ -21,15 +21,19 @@ from toolkit.asking import ask
 from toolkit.errors import ConfigError, ToolkitError, check_number, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
-from toolkit.evaluation.play import FAULTS, MISTAKES, play, runnable
+from toolkit.evaluation.play import MISTAKES, play, runnable, told
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.evaluation.trajectories import score_run
 from toolkit.models import load_model
 from toolkit.models.base import ChatModel
+from toolkit.models.connection import public_name
 from toolkit.models.store import Store
 from toolkit.recipes import Recipe, load_recipes
+from toolkit.secrets import scrub
 from toolkit.tools import Tool, as_tools
+from toolkit.traces import Trace
+from toolkit.traces.json_text import as_text
 from toolkit.worlds import World, load_world
 
 Mode = Literal["record", "replay", "off"]
@@ -153,6 +157,7 @@ def _run(
     recipes: list[Recipe], cases: Iterable[Case], setting: _Setting, models: Mapping[str, ChatModel]
 ) -> Iterator[rows.Row]:
     store, mode = setting.store, setting.mode
+    models = {public_name(name): model for name, model in models.items()}
     names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
     # whether each can answer is checked before a store is made or a request sent
     found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
@@ -199,24 +204,27 @@ def _seeded(recipe: Recipe, repeat: int) -> Recipe:
 
 def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.Row:
     """Ask or run one case and return what came of it; only the user's own mistakes raise."""
+    facts, where = rows.NO_FACTS, ""
     try:
         if setting.run == "agent":
-            verdict, facts = _agent_run(recipe, case, model, setting)
+            world, tools = _stage(case, setting)
+            trace = play(Agent(model, tools, recipe=recipe), case)
+            facts, where = rows.facts_of_run(trace), trace.traceback
+            case = replace(case, tools=tuple(tools))  # what really ran says which calls only read
+            verdict = score_run(case, trace, world.state if world is not None else {})
         else:
             asked = ask(recipe, case, model=model)
-            verdict, facts = score(case, asked.reply, asked.extraction), rows.facts_of_reply(asked)
+            facts = rows.facts_of_reply(asked)
+            verdict = score(case, asked.reply, asked.extraction)
     except MISTAKES:
         raise
-    except FAULTS as error:
-        verdict, facts = Verdict("server_fault", f"{type(error).__name__}: {error}"), rows.NO_FACTS
-    return {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts, **facts}
-
-
-def _agent_run(recipe: Recipe, case: Case, model: ChatModel, setting: _Setting) -> tuple[Verdict, rows.Row]:
-    world, tools = _stage(case, setting)
-    trace = play(Agent(model, tools, recipe=recipe), case)
-    case = replace(case, tools=tuple(tools))  # what really ran says which calls only read
-    return score_run(case, trace, world.state if world is not None else {}), rows.facts_of_run(trace)
+    except (Exception, SystemExit) as error:  # whatever happened to one request, the others go on
+        if isinstance(failed := getattr(error, "trace", None), Trace):
+            facts = rows.facts_of_run(failed)
+        said = scrub(f"{type(error).__name__}: {as_text(error)}"[:1000])
+        verdict, where = Verdict("server_fault", said), told(error)
+    seen = {"outcome": verdict.outcome, "right": verdict.right, "detail": verdict.detail, **verdict.parts}
+    return {**seen, **facts, "traceback": where}
 
 
 def _spread(

@@ -22,12 +22,14 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution.openapi.http import check_limit, place
-from toolkit.execution.secrets import Secret, hide, hide_all
-from toolkit.tools import Effect, Tool
+from toolkit.secrets import Mask, Secret, credentials_in, scrub, scrub_logs
+from toolkit.tools import Effect, Tool, as_tools
+from toolkit.tools.shown import safe_str
 
 _MAX_PAGES = 100
 _WRITES: Effect = "writes"
 _GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
+_LONGEST_REASON = 400
 _STDERR_TAIL = 400  # characters of a dead server's last words
 _REOPEN = "Start it anew with reopen() on its toolset."
 
@@ -67,6 +69,7 @@ class McpSession:
         with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
             importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
+        scrub_logs()
         self.command = (command,) if isinstance(command, str) else tuple(command or ())
         self.url, self.env, self.cwd, self.headers = url or "", env, cwd, headers
         self.timeout_s = timeout_s
@@ -79,8 +82,8 @@ class McpSession:
 
     def _open(self) -> None:
         self.listed: list[Any] = []
-        self._secrets: list[str] = []  # every value that was handed over, kept out of errors
-        self._sealed: list[str] = []  # those of Secrets, kept out of results too
+        self._secrets = Mask(credentials_in(self.url))  # hides every value that was handed over, in errors
+        self._sealed = self._secrets  # hides those of Secrets and of the URL, in results too
         self._late: str | None = None  # the call that ran out of time, while nothing was answered since
         self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -99,7 +102,7 @@ class McpSession:
             reason = _reason_of(error)
         said = self._last_words()
         self.close()
-        raise UserError(hide(f"MCP server {self.label} cannot be used: {reason}.{said}", self._secrets))
+        raise UserError(scrub(self._secrets(f"MCP server {self.label} cannot be used: {reason}.{said}")))
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool of the server and wait for its result.
@@ -114,9 +117,9 @@ class McpSession:
         try:
             answer = work.result(self.timeout_s + _GRACE_S)
             self._late = None
-            return hide_all(_read_result(name, answer), self._sealed)
+            return self._sealed(_read_result(name, answer))
         except ToolInvocationError as error:
-            failure = type(error)(hide(str(error), self._secrets))
+            failure = type(error)(self._secrets(str(error)))
         except (Exception, concurrent.futures.CancelledError) as error:  # any fault of client or server
             work.cancel()
             failure = self._failure(name, error)
@@ -190,8 +193,8 @@ class McpSession:
             name: value.resolve_value() or "" for name, value in (values or {}).items() if isinstance(value, Secret)
         }
         opened = {name: sealed.get(name, str(value)) for name, value in (values or {}).items()}
-        self._secrets += opened.values()
-        self._sealed += sealed.values()
+        self._secrets = Mask([*opened.values(), *credentials_in(self.url)])
+        self._sealed = Mask([*sealed.values(), *credentials_in(self.url)])
         return opened
 
     def _failure(self, name: str, error: BaseException) -> ToolInvocationError:
@@ -205,7 +208,7 @@ class McpSession:
                 f"{said}; server {self.label} has answered nothing since its {before!r} ran out of time. "
                 f"Wait, or: {_REOPEN}"
             )
-        reason = hide(_reason_of(error), self._secrets)
+        reason = scrub(self._secrets(_reason_of(error)))
         if "closed" in reason.lower() or "Resource" in type(error).__name__:
             return ToolInvocationError(
                 f"MCP server {self.label} is gone; tool {name!r} gave no result.{self._last_words()}"
@@ -218,7 +221,7 @@ class McpSession:
             said = " ".join("\n".join(self._errors.read().strip().splitlines()[-2:]).split())[-_STDERR_TAIL:]
         except (ValueError, OSError):
             return ""
-        return f" Its last words: {hide(said, self._secrets)}" if said else ""
+        return f" Its last words: {self._secrets(said)}" if said else ""
 
 
 def open_session(
@@ -246,7 +249,7 @@ def open_session(
         for name in wanted:
             if name not in known:
                 raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
-        return session, [_tool(session, item, prefix) for item in session.listed if item.name in wanted]
+        return session, as_tools(_tool(session, item, prefix) for item in session.listed if item.name in wanted)
     except BaseException:
         session.close()
         raise
@@ -316,4 +319,5 @@ def _reason_of(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
-    return f"{type(error).__name__}: {error}".rstrip(": .")
+    words = " ".join(safe_str(error).split())  # pydantic's are many lines
+    return f"{type(error).__name__}: {words[:_LONGEST_REASON]}".rstrip(": .")

@@ -3,7 +3,8 @@
 `base` (ChatModel, Reply, Options) · `registry` (load_model, list_models) · `backend` (the road of a request: pieces
 into a Reply, errors into faults) · `connection` (HTTP) · `ollama` · `openai` (any OpenAI-compatible server, and the
 format) · `embedded` (in-process llama.cpp), `llama`, `weights`, `gguf` (its server and file) · `scripted` (tests) ·
-`store`, `database`, `keys`, `recordings` (record and replay).
+`store`, `database`, `claims`, `keys`, `recordings` (record
+and replay).
 """
 
 from __future__ import annotations

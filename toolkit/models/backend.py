@@ -13,13 +13,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from toolkit.errors import ModelError, UserError
 from toolkit.messages import ToolCall
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
+from toolkit.secrets import Mask
+from toolkit.traces.json_text import loads
 
 
 class ServerError(ModelError):
@@ -33,8 +35,8 @@ class ServerError(ModelError):
     """
 
     def __init__(self, status: int, said: str, kind: str = "", prompt_tokens: int | None = None) -> None:
-        parts = [f"HTTP {status}" if status >= 400 else "", kind, said]
-        super().__init__(": ".join(part for part in parts if part))
+        words = [f"HTTP {status}" if status >= 300 else "", kind, said]
+        super().__init__(": ".join(word for word in words if word))
         self.status = status
         self.said = said
         self.kind = kind
@@ -45,7 +47,7 @@ class ServerError(ModelError):
         """Read an error as servers send it: text, JSON, or an object, which may lie under `error`."""
         if isinstance(wire, str):
             try:
-                wire = json.loads(wire)
+                wire = loads(wire)
             except ValueError:
                 return cls(status, wire)
         if isinstance(wire, Mapping):
@@ -53,7 +55,51 @@ class ServerError(ModelError):
         if not isinstance(wire, Mapping):
             return cls(status, str(wire))
         said = str(wire.get("message") or wire.get("detail") or json.dumps(wire))
-        return cls(status, said, str(wire.get("type") or ""), wire.get("n_prompt_tokens"))
+        return cls(status, said, str(wire.get("type") or ""), count(wire, "n_prompt_tokens"))
+
+
+Kind = TypeVar("Kind", str, dict[str, Any], list[Any])
+_WORDS = {str: "text", dict: "an object", list: "a list"}
+
+
+def part(piece: Mapping[str, Any], key: str, kind: type[Kind]) -> Kind:
+    """Return a part of what a server sent; an empty one where it is missing or null.
+
+    Raises:
+        ServerError: it is of another kind.
+    """
+    return checked(piece.get(key), kind, key)
+
+
+def checked(value: Any, kind: type[Kind], name: str) -> Kind:
+    """Return what a server sent as `name`, an empty one for null; ServerError where it is of another kind."""
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise ServerError(200, f"{name} of its answer must be {_WORDS[kind]}, not {value!r:.100}")
+    return value
+
+
+def parts(piece: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the objects of a list that a server sent; ServerError where it is none, or holds something else."""
+    return [checked(item, dict, f"each of {key}") for item in part(piece, key, list)]
+
+
+def count(piece: Mapping[str, Any], key: str) -> int | None:
+    """Return a number of tokens or the like; None where the server sent none that can be one."""
+    value = piece.get(key)
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
+    return value if known else None
+
+
+def seconds(piece: Mapping[str, Any], key: str) -> float:
+    """Return a duration in its own unit; 0 where the server sent none that can be one."""
+    value = piece.get(key)
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _MOST
+    return float(value) if known and value is not None else 0.0
+
+
+_MOST = 2**53  # beyond it a table cannot tell whole numbers apart
 
 
 def fault_of(error: ServerError) -> tuple[Fault, str]:
@@ -126,12 +172,13 @@ class Answer(ABC):
     def add_call(self, index: int, wire: Mapping[str, Any]) -> None:
         """Take a call, or a piece of one, in OpenAI's form."""
         call = self.calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-        function = wire.get("function") or {}
-        call["id"] = wire.get("id") or call["id"]
-        call["name"] += function.get("name") or ""
-        arguments = function.get("arguments") or ""
-        # Ollama sends an object, and so do some servers where the format says text
-        call["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
+        function = part(wire, "function", dict)
+        call["id"] = part(wire, "id", str) or call["id"]
+        call["name"] += part(function, "name", str)
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # Ollama sends an object, and so do some servers where the format says text
+            arguments = json.dumps(arguments)
+        call["arguments"] += checked(arguments, str, "arguments")
 
     def fail(self, error: ServerError) -> None:
         """End the answer with an error of the server."""
@@ -195,7 +242,7 @@ def call_id(turn: int, index: int, name: str, arguments: Any) -> str:
 def read_arguments(wire: str) -> dict[str, Any] | None:
     """Return the arguments of a call, written as JSON text; None if they are no object (Source: ollama#6155)."""
     try:
-        arguments = json.loads(wire or "{}")
+        arguments = loads(wire or "{}")
     except ValueError:
         return None
     return arguments if isinstance(arguments, dict) else None
@@ -207,10 +254,12 @@ class Backend(ChatModel):
     Attributes:
         collects: the kind of answer that reads the server's pieces.
         audit: notices prompts that the server cut without a word; None where it never does.
+        mask: hides the credentials of the server in what it wrote, also where its pieces came one by one.
     """
 
     collects: type[Answer]
     audit: WindowAudit | None = None
+    mask: Mask = Mask()
 
     @abstractmethod
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -241,7 +290,7 @@ class Backend(ChatModel):
         started = time.perf_counter()
         try:
             for piece in self.pieces(route, body, options):
-                yield from answer.feed(piece)
+                yield from answer.feed(checked(piece, dict, "a piece"))
         except TimeoutError:
             answer.fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
         except ServerError as error:
@@ -252,7 +301,8 @@ class Backend(ChatModel):
         if self.audit is not None:
             reply = self.audit.judged(reply, body)
         raw = {"request": body, "response": answer.closing, "notes": self.notes(request, reply)}
-        yield Chunk(reply=with_schema_checked(reply.replace(raw=raw), request.schema))
+        reply = with_schema_checked(reply.replace(raw=raw), request.schema)
+        yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
 
 
 def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:

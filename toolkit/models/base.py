@@ -9,19 +9,17 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.schemas import request_schema
 from toolkit.tools import Tool, as_tools
+from toolkit.traces.json_text import in_html
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
 FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
 Limit = Literal["", "num_predict", "num_ctx", "thinking"]
-
-# these decide when and where a reply comes, not what it says
-_NOT_IN_KEY = ("timeout_s", "keep_alive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,7 @@ class Fault:
 
 # llama.cpp aborts the process at 1; no prompt with its chat markers fits into fewer than this
 _LEAST_CTX = 16
+_MOST = 2**32  # no option of any back end holds more
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("seed", "num_ctx", "num_predict", "top_k"), int),
     **dict.fromkeys(("temperature", "top_p", "min_p", "repeat_penalty", "timeout_s"), (int, float)),
@@ -77,14 +76,18 @@ class Options:
     timeout_s: float = 300.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.stop, str):
-            object.__setattr__(self, "stop", (self.stop,))
-        object.__setattr__(self, "stop", tuple(self.stop or ()))
+        stop = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
+        if not isinstance(stop, (list, tuple)) or not all(isinstance(word, str) for word in stop):
+            raise ConfigError(f"stop must be a text, or a list of texts, not {self.stop!r}.")
+        object.__setattr__(self, "stop", tuple(stop))
         for name, kinds in _NUMBERS.items():
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            fits = isinstance(value, kinds) and not isinstance(value, bool) and abs(value) < _MOST
+            if not fits and not (value is None and _PLAIN[name] is None):
                 wanted = "a whole number" if kinds is int else "a number"
-                raise ConfigError(f"Option {name} must be {wanted}, not {value!r}.")
+                raise ConfigError(f"Option {name} must be {wanted}, not {value!r:.100}.")
+        if self.keep_alive is not None and not isinstance(self.keep_alive, str):
+            raise ConfigError(f'keep_alive must be a text, such as "10m", not {self.keep_alive!r}.')
         if self.num_predict <= 0:
             raise ConfigError(f"num_predict must be a positive number of tokens, not {self.num_predict!r}.")
         if self.num_ctx < _LEAST_CTX:
@@ -94,11 +97,7 @@ class Options:
 
     @classmethod
     def of(cls, value: Options | Mapping[str, Any] | None, defaults: Options | None = None) -> Options:
-        """Read options from a dict laid over `defaults`; an `Options` is taken whole.
-
-        Raises:
-            ConfigError: an unknown name or an unusable value.
-        """
+        """Read options from a dict laid over `defaults`; an `Options` is taken whole; ConfigError if unusable."""
         if value is None:
             return defaults or cls()
         if isinstance(value, Options):
@@ -111,7 +110,7 @@ class Options:
 
     def for_key(self) -> dict[str, Any]:
         """Return what can change the words of a reply: all options but `timeout_s` and `keep_alive`."""
-        return {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
+        return {name: value for name, value in self.to_dict().items() if name not in ("timeout_s", "keep_alive")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that are set, as plain JSON data."""
@@ -119,6 +118,9 @@ class Options:
         if found["stop"]:
             found["stop"] = list(self.stop)
         return {name: value for name, value in found.items() if value not in (None, ())}
+
+
+_PLAIN = {item.name: item.default for item in fields(Options)}
 
 
 @dataclass(frozen=True)
@@ -167,10 +169,20 @@ class Reply:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Reply:
-        """Build a reply from what `to_dict` gave."""
-        values = {key: value for key, value in data.items() if key in cls.__dataclass_fields__}
-        values["tool_calls"] = tuple(ToolCall.from_dict(call) for call in data.get("tool_calls") or ())
-        values["fault"] = Fault(**data["fault"]) if data.get("fault") else None
+        """Build a reply from what `to_dict` gave; ConfigError if it is none, or a part is of the wrong kind."""
+        try:
+            values = {k: v for k, v in data.items() if k in cls.__dataclass_fields__ and v is not None}
+            values["tool_calls"] = tuple(map(ToolCall.from_dict, values.get("tool_calls", ())))
+            if "fault" in values:
+                values["fault"] = Fault(**values["fault"])
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise ConfigError(f"This is no reply of a model ({type(error).__name__}: {error}).") from None
+        for key, (kind, words) in _KINDS.items():
+            value = values.get(key, "")
+            known = words if isinstance(words, tuple) else (value,)
+            if key in values and (not isinstance(value, kind) or isinstance(value, bool) or value not in known):
+                wanted = words if isinstance(words, str) else f"one of {words}"
+                raise ConfigError(f"reply.{key} must be {wanted}, not {value!r:.100}.")
         return cls(**values)
 
     def replace(self, **changes: Any) -> Reply:
@@ -183,10 +195,17 @@ class Reply:
         return f"Reply({said!r} {self.finish_reason} {self.prompt_tokens}+{self.completion_tokens} tokens{fault})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        return f"<pre style='white-space:pre-wrap'>{in_html(self.text)}</pre><small>{in_html(repr(self))}</small>"
 
-        shown = self.text.encode("utf-8", "backslashreplace").decode()  # a front end cannot be sent lone surrogates
-        return f"<pre style='white-space:pre-wrap'>{escape(shown)}</pre><small>{escape(repr(self))}</small>"
+
+_KINDS: dict[str, tuple[Any, Any]] = {  # part of a reply -> its type, and the type in words or the words it may be
+    **dict.fromkeys(("text", "thinking", "model"), (str, "text")),
+    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), (int, "a whole number")),
+    **dict.fromkeys(("seconds", "load_seconds"), ((int, float), "a number")),
+    "finish_reason": (str, get_args(FinishReason)),
+    "limit": (str, get_args(Limit)),
+    "raw": (dict, "an object"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +295,8 @@ class ChatModel(ABC):
         Raises:
             ConfigError: no message, or something in the request that cannot be read.
         """
-        return self.answer(self.read(messages, tools, schema, options, tool_choice))
-
-    def read(self, messages: Any, tools: Any, schema: Any, options: Any, tool_choice: str | None) -> ChatRequest:
-        """Return a request, read and checked; see `stream`."""
-        held_to, settings = None if schema is None else request_schema(schema), Options.of(options, self.defaults)
-        return ChatRequest(settings, held_to, self.conversation(messages), as_tools(tools or ()), tool_choice)
+        settings, said = Options.of(options, self.defaults), self.conversation(messages)
+        return self.answer(ChatRequest(settings, request_schema(schema), said, as_tools(tools or ()), tool_choice))
 
     @staticmethod
     def conversation(messages: Any) -> list[ChatMessage]:

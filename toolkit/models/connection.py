@@ -1,5 +1,7 @@
 """Speak HTTP with a model server: stream the lines of an answer, look things up, say plainly when nobody answers.
 
+Credentials go out here and nowhere else: not in names, and not in what comes back.
+
 Not here: what is sent and what comes back (`ollama`, `openai`).
 """
 
@@ -7,12 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ModelNotFoundError
+from toolkit.errors import ConfigError, ModelNotFoundError
 from toolkit.models.backend import ServerError
+from toolkit.secrets import Mask, scrub
+from toolkit.traces.json_text import loads
 
 if TYPE_CHECKING:
     import httpx
@@ -32,13 +37,13 @@ class Connection:
         client: knows the address and the headers.
         nobody: what to say where no server answers.
         way_out: what to do then.
-        secret: a key that no error may show.
+        mask: hides the credentials of the connection in whatever comes back over it.
     """
 
     client: httpx.Client
     nobody: str
     way_out: str
-    secret: str = ""
+    mask: Mask = field(default_factory=Mask)
 
     def close(self) -> None:
         """Close the connections."""
@@ -48,27 +53,38 @@ class Connection:
         """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
         waits = (_CONNECT_S, idle_s, idle_s, _CONNECT_S)
         with self._said_plainly(), self.client.stream("POST", route, json=sendable(body), timeout=waits) as response:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 response.read()
                 raise self._error(response)
-            yield from response.iter_lines()
+            response.encoding = "utf-8"  # as JSON is, whatever the header says
+            yield from map(self.mask, response.iter_lines())
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; ValueError where that is no JSON object."""
         with self._said_plainly():
             method = "GET" if body is None else "POST"
             response = self.client.request(method, route, json=body, timeout=(_CONNECT_S, _LOOK_S, _LOOK_S, _CONNECT_S))
-        if response.status_code >= 400:
+        if response.status_code >= 300:
             raise self._error(response)
-        return dict(response.json())
+        said = self.mask(loads(response.content.decode("utf-8", "replace")))
+        if not isinstance(said, dict):
+            raise ValueError("it is no object")
+        return said
 
     def absent(self, error: Exception) -> ModelNotFoundError:
         """Return the error for a server that does not answer."""
-        return ModelNotFoundError(f"{self.nobody} ({error or type(error).__name__}). {self.way_out}")
+        return ModelNotFoundError(f"{self.nobody} ({self._hidden(error)}). {self.way_out}")
+
+    def _hidden(self, said: str | Exception) -> str:
+        """Return what a server or a library said, without credentials that we know or that look like some."""
+        return str(scrub(self.mask(str(said) or type(said).__name__)))
 
     def _error(self, response: httpx.Response) -> ServerError:
         text = response.content.decode(errors="replace")
-        return ServerError.read(response.status_code, text.replace(self.secret, "***") if self.secret else text)
+        if response.status_code < 400:
+            to = response.headers.get("location", "elsewhere")
+            text = f"it redirects to {to}; that is not followed. Name the address that answers"
+        return ServerError.read(response.status_code, self._hidden(text))
 
     @contextlib.contextmanager
     def _said_plainly(self) -> Iterator[None]:
@@ -76,23 +92,47 @@ class Connection:
 
         try:
             yield
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise self.absent(error) from None
         except httpx.TimeoutException:
             raise TimeoutError from None
         except httpx.HTTPError as error:
-            raise ServerError(0, f"the connection broke: {error}") from None
+            raise ServerError(0, f"the connection broke: {self._hidden(error)}") from None
 
 
 def sendable(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a request with lone surrogates replaced: a model can write them, UTF-8 cannot carry them.
+    """Return the body of a request as it can be sent: a model can write lone surrogates and NaN, JSON in UTF-8 cannot.
 
     >>> sendable({"prompt": chr(0xD83D) + "!"})
     {'prompt': '?!'}
     """
-    text = json.dumps(body, ensure_ascii=False)
     try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False)
         text.encode()
-    except UnicodeEncodeError:
-        return dict(json.loads(text.encode("utf-8", "replace")))
+    except RecursionError:
+        raise ConfigError("The request is nested too deep to be sent. Shorten its messages, tools or schema.") from None
+    except ValueError:
+        text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace").decode()
+        return dict(json.loads(text, parse_constant=str))
     return dict(body)
+
+
+_USER = re.compile(r"(?<=://)[^/@\s]*@")
+_full_names: dict[str, str] = {}  # name of a model as it is shown -> as it was given, with the credentials in its URL
+
+
+def public_name(name: str) -> str:
+    """Return a model's name without credentials; this process keeps them, so that `load_model` takes either name.
+
+    >>> public_name("openai/m@http://ann:s3cret@host/v1")
+    'openai/m@http://host/v1'
+    """
+    shown = str(scrub(_USER.sub("", name)))
+    if shown != name:
+        _full_names[shown] = name
+    return shown
+
+
+def full_name(name: str) -> str:
+    """Return a model's name as it was given, with its credentials where this process was told them."""
+    return _full_names.get(name, name)

@@ -11,7 +11,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from toolkit.errors import StoreError
@@ -30,29 +30,48 @@ CREATE TABLE replies (
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """Return the connection to a store's file, made with its folders if missing.
+    """Return the connection to a store's file, made with its folders if missing; one that nobody may write is read.
 
     Raises:
         StoreError: it is a database of something else.
     """
-    if path != ":memory:":
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, check_same_thread=False)
+    if path == ":memory:":
+        return _opened(path)
+    file = Path(path)
     try:
-        _claim(connection, path)
-        _use_wal(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: safe against kill -9, one cheap write a commit
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return _opened(path)
+    except (sqlite3.OperationalError, OSError):
+        if not file.is_file():
+            raise
+    # a medium or folder for reading only: SQLite cannot lay its own files beside it there, and needs none
+    for way in ("mode=ro", "immutable=1"):
+        with suppress(sqlite3.OperationalError):
+            return _opened(f"{file.resolve().as_uri()}?{way}", path)
+    return _opened(path)  # which says what is wrong
+
+
+def _opened(address: str, path: str = "") -> sqlite3.Connection:
+    """Return a checked connection to a path, or to a URI for reading only, which stands for `path`."""
+    connection = sqlite3.connect(address, timeout=_SECONDS_TO_WAIT, check_same_thread=False, uri=bool(path))
+    try:
+        # bytes that are no UTF-8 were not written here; what they say is checked where it is read
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        _claim(connection, path or address, write=not path)
+        if not path:
+            _use_wal(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: safe against kill -9, and cheap
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _claim(connection: sqlite3.Connection, path: str) -> None:
+def _claim(connection: sqlite3.Connection, path: str, write: bool) -> None:
     """Make the table in a new file; refuse a file of something else, untouched."""
     # each look is one transaction, else another process may make the table between its two halves;
     # the first takes no lock, for nearly every file is a store already
-    for begin in ("BEGIN", "BEGIN IMMEDIATE"):
+    for begin in ("BEGIN", "BEGIN IMMEDIATE") if write else ("BEGIN",):
         connection.execute(begin)
         with connection:  # commits, or rolls back
             owner, tables = (connection.execute(query).fetchone()[0] for query in (

@@ -8,22 +8,23 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai
-from toolkit.models.backend import Answer, Backend, ServerError
+from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
-from toolkit.models.connection import Connection
+from toolkit.models.connection import Connection, public_name
 from toolkit.models.window import WindowAudit
+from toolkit.secrets import Mask, header_text, scrub
+from toolkit.traces.json_text import loads
 
 _SAMPLING = ("temperature", "seed", "num_ctx", "num_predict", "top_p", "top_k", "min_p", "repeat_penalty")
 _SECONDS_A_LOOK_HOLDS = 60.0
+_KEY = "OLLAMA_API_KEY"  # which the official client sends
 
 
 class OllamaAnswer(Answer):
@@ -31,21 +32,21 @@ class OllamaAnswer(Answer):
 
     def feed(self, piece: Mapping[str, Any]) -> Iterator[Chunk]:
         """Take one piece and yield what can be shown of it."""
-        message = piece.get("message") or {}
-        for call in message.get("tool_calls") or ():
+        message = part(piece, "message", dict)
+        for call in parts(message, "tool_calls"):
             self.add_call(len(self.calls), call)
         if piece.get("done"):
             self._count(piece)
-        text = message.get("content") or piece.get("response") or ""
-        yield from self.say(text, message.get("thinking") or piece.get("thinking") or "")
+        text = part(message, "content", str) or part(piece, "response", str)
+        yield from self.say(text, part(message, "thinking", str) or part(piece, "thinking", str))
 
     def _count(self, piece: Mapping[str, Any]) -> None:
         self.closing = {key: value for key, value in piece.items() if key not in ("message", "response", "context")}
-        self.finish = piece.get("done_reason") or ""
+        self.finish = part(piece, "done_reason", str)
         self.counts = {
-            "prompt_tokens": piece.get("prompt_eval_count"),
-            "completion_tokens": piece.get("eval_count"),
-            "load_seconds": (piece.get("load_duration") or 0) / 1e9,  # nanoseconds
+            "prompt_tokens": count(piece, "prompt_eval_count"),
+            "completion_tokens": count(piece, "eval_count"),
+            "load_seconds": seconds(piece, "load_duration") / 1e9,  # nanoseconds
         }
 
 
@@ -75,6 +76,7 @@ class OllamaModel(Backend):
         """Return the connection to the server."""
         if self._open_server is None:
             self._open_server = OllamaServer(self._host)
+            self.mask = self._open_server.mask
         return self._open_server
 
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -124,15 +126,16 @@ class OllamaModel(Backend):
     def supports_tools(self) -> bool:  # type: ignore[override]
         """Tell whether the model takes `tools=`; an old server does not say, then its template does."""
         shown = self._facts()
-        capabilities = shown.get("capabilities")  # Source: ollama-python#494
-        return "tools" in capabilities if capabilities is not None else ".Tools" in (shown.get("template") or "")
+        if shown.get("capabilities") is not None:  # Source: ollama-python#494
+            return "tools" in part(shown, "capabilities", list)
+        return ".Tools" in part(shown, "template", str)
 
     def contexts(self) -> dict[str, int | None]:
         """Return three windows in tokens: `trained`, `configured` (what requests ask for), `loaded`.
 
         None where the server does not say (Source: ollama#2732, ollama-python#538).
         """
-        info = self._facts().get("model_info") or {}
+        info = part(self._facts(), "model_info", dict)
         trained = next((value for key, value in info.items() if key.endswith(".context_length")), None)
         loaded = self._mine(self.server.models("/api/ps")) or {}
         return {"trained": trained, "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
@@ -150,7 +153,7 @@ class OllamaModel(Backend):
         if found is None:
             raise self.server.not_pulled(self._model)
         shown = self.server.look("/api/show", {"model": self._model})
-        version = self.server.look("/api/version").get("version") or "unknown"
+        version = part(self.server.look("/api/version"), "version", str) or "unknown"
         facts = {**shown, "digest": found.get("digest"), "server": f"ollama {version}"}
         self._looked = (time.monotonic(), facts)
         return facts
@@ -198,23 +201,27 @@ class OllamaServer(Connection):
     def __init__(self, host: str | None = None) -> None:
         import httpx
 
+        key = os.environ.get(_KEY, "")
+        headers = {"authorization": f"Bearer {header_text(key, f'The key in {_KEY}')}"} if key else {}
         told = os.environ.get("OLLAMA_HOST", "")
         try:
             import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
 
             told = host or told
-            client = ollama.Client(host)._client
+            # what is asked is for this server only, so no redirect is followed
+            client = ollama.Client(host, headers=headers, follow_redirects=False)._client
         except (ValueError, httpx.InvalidURL) as error:
-            told = _without_credentials(told)
+            told = public_name(told)
             raise ModelNotFoundError(
-                f"{told!r} is no address of an Ollama server ({error}). Set OLLAMA_HOST."
+                f"{told!r} is no address of an Ollama server ({scrub(str(error))}). Set OLLAMA_HOST."
             ) from None
-        self.host = _without_credentials(str(client.base_url)).rstrip("/")
+        self.host = public_name(str(client.base_url)).rstrip("/")
         super().__init__(
             client,
             f"No Ollama server answers at {self.host}",
             "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
             "Without Ollama: load_model('embedded/smollm2-135m').",
+            Mask([key, client.base_url.password]),
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
@@ -240,7 +247,8 @@ class OllamaServer(Connection):
 
     def models(self, route: str = "/api/tags") -> dict[str, dict[str, Any]]:
         """Return name -> what the server says of each pulled model; of those in memory at `/api/ps`."""
-        return {str(model.get("name") or model.get("model")): model for model in self.look(route).get("models") or ()}
+        listed = parts(self.look(route), "models")
+        return {part(model, "name", str) or part(model, "model", str): model for model in listed}
 
     def not_pulled(self, name: str) -> ModelNotFoundError:
         """Return the error for a model that the server does not hold."""
@@ -268,18 +276,12 @@ def same_model(one: str, other: str) -> bool:
 
 def _piece(line: str) -> dict[str, Any]:
     try:
-        piece = json.loads(line)
-    except ValueError:
-        raise ServerError(200, f"a line of the answer is no JSON: {line[:200]!r}") from None
-    if not isinstance(piece, dict):
-        raise ServerError(200, f"a line of the answer is no object: {line[:200]!r}")
+        piece = checked(loads(line), dict, "a line")
+    except ValueError as error:
+        raise ServerError(200, f"a line of the answer is no JSON ({error}): {line[:200]!r}") from None
     if piece.get("error"):
         raise ServerError.read(200, piece["error"])
     for key, value in piece.items():  # QUIRK ollama#11781: the message stands where the key should be
         if key.startswith("error"):
             raise ServerError(200, f"{key}: {value}")
     return piece
-
-
-def _without_credentials(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url)

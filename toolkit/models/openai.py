@@ -8,18 +8,18 @@ Not here: HTTP (`connection`); Ollama, which is better asked natively (`ollama`)
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.messages import to_openai
-from toolkit.models.backend import Answer, Backend, ServerError
+from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
-from toolkit.models.connection import Connection
+from toolkit.models.connection import Connection, public_name
 from toolkit.models.window import WindowAudit
+from toolkit.secrets import Mask, header_text, scrub
+from toolkit.traces.json_text import loads
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
 # what a server says about a model that stays the same from look to look
@@ -63,27 +63,28 @@ class OpenAIAnswer(Answer):
         if piece.get("error"):
             raise ServerError.read(200, piece["error"])
         self._count(piece)
-        for choice in piece.get("choices") or ():
-            self.finish = choice.get("finish_reason") or self.finish
-            delta = choice.get("delta") or choice.get("message") or {}
-            for place, call in enumerate(delta.get("tool_calls") or ()):
-                index = call.get("index")
+        for choice in parts(piece, "choices"):
+            self.finish = part(choice, "finish_reason", str) or self.finish
+            delta = part(choice, "delta", dict) or part(choice, "message", dict)
+            for place, call in enumerate(parts(delta, "tool_calls")):
+                index = count(call, "index")
                 self.add_call(place if index is None else index, call)
-            text = choice.get("text") or delta.get("content") or ""
-            yield from self.say(text, delta.get("reasoning_content") or delta.get("reasoning") or "")
+            text = part(choice, "text", str) or part(delta, "content", str)
+            yield from self.say(text, part(delta, "reasoning_content", str) or part(delta, "reasoning", str))
 
     def _count(self, piece: Mapping[str, Any]) -> None:
+        """Note tokens and times; what is none is left out, for an answer is an answer without them."""
         if "load_seconds" in piece:  # in this process
-            self.counts["load_seconds"] = piece["load_seconds"]
-        if usage := piece.get("usage"):
+            self.counts["load_seconds"] = seconds(piece, "load_seconds")
+        if isinstance(usage := piece.get("usage"), dict):
             self.closing["usage"] = usage
-            self.counts |= {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-        if timings := piece.get("timings"):
+            self.counts |= {name: count(usage, name) for name in ("prompt_tokens", "completion_tokens")}
+            details = usage.get("prompt_tokens_details")
+            if isinstance(details, dict) and "cached_tokens" in details:
+                self.counts["cached_tokens"] = count(details, "cached_tokens")
+        if isinstance(timings := piece.get("timings"), dict):
             self.closing["timings"] = timings
-            self.counts.setdefault("cached_tokens", timings.get("cache_n"))
-        details = (usage or {}).get("prompt_tokens_details") or {}
-        if "cached_tokens" in details:
-            self.counts["cached_tokens"] = details["cached_tokens"]
+            self.counts.setdefault("cached_tokens", count(timings, "cache_n"))
 
 
 class OpenAIModel(Backend):
@@ -109,10 +110,9 @@ class OpenAIModel(Backend):
             raise ModelNotFoundError(
                 f"'openai/{name}' names no server. Write 'openai/NAME@URL', such as 'openai/qwen3@http://127.0.0.1:8080/v1'."
             )
-        self._model = model
-        self._url = f"http{url}".rstrip("/")
-        self._shown_url = re.sub(r"//[^/@]*@", "//", self._url)  # a password has no place in names and errors
-        self.name = f"openai/{model}@{self._shown_url}"
+        self.name = public_name(f"openai/{name}")
+        self._model, self._url = model, f"http{url}"
+        self._shown_url = public_name(self._url)
         self.defaults = defaults or Options()
         self.audit = WindowAudit()
         self._connection: Connection | None = None
@@ -154,11 +154,20 @@ class OpenAIModel(Backend):
         if self._connection is None:
             import httpx
 
-            key = next((key for name in KEY_VARIABLES if (key := os.environ.get(name))), "")
+            variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), "")
+            key = header_text(os.environ[variable], f"The key in {variable}") if variable else ""
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            client = httpx.Client(base_url=self._url, headers=headers)
+            try:
+                url = httpx.URL(self._url)
+                client = httpx.Client(base_url=url.copy_with(query=None), params=url.params, headers=headers)
+            except (ValueError, TypeError, httpx.InvalidURL) as error:
+                raise ModelNotFoundError(
+                    f"{self._shown_url!r} is no address of a server ({scrub(str(error))})."
+                ) from None
+            told = [value for name, value in url.params.multi_items() if scrub({name: value}) != {name: value}]
+            self.mask = Mask([key, url.password, *told])
             nobody, way_out = f"No server answers at {self._shown_url}", "Start it, or mend the URL after the @."
-            self._connection = Connection(client, nobody, way_out, secret=key)
+            self._connection = Connection(client, nobody, way_out, self.mask)
         return self._connection
 
     def _look(self, route: str) -> dict[str, Any]:
@@ -169,7 +178,7 @@ class OpenAIModel(Backend):
             return {}
 
     def _models(self) -> dict[str, dict[str, Any]]:
-        return {str(model.get("id")): model for model in self._look("/models").get("data") or ()}
+        return {part(model, "id", str): model for model in parts(self._look("/models"), "data")}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, and what the server says about the model; such servers give no digest."""
@@ -202,7 +211,7 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
         if data == "[DONE]":
             return
         try:
-            piece = json.loads(data)
-        except ValueError:
-            raise ServerError(200, f"an event is no JSON: {data[:200]!r}") from None
-        yield piece if name == "data" else {"error": piece}
+            piece = loads(data)
+        except ValueError as error:
+            raise ServerError(200, f"an event is no JSON ({error}): {data[:200]!r}") from None
+        yield checked(piece, dict, "an event") if name == "data" else {"error": piece}

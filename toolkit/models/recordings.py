@@ -8,17 +8,15 @@ Not here: the database (`store`).
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from toolkit.errors import StoreError, UserError
-from toolkit.models.base import FinishReason, Reply
+from toolkit.errors import ConfigError, StoreError, UserError
+from toolkit.models.base import Reply
 from toolkit.models.keys import digest, reply_key
-from toolkit.traces.json_text import writable
+from toolkit.traces.json_text import loads, writable, write_text
 
 _KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "reply": dict}
 _MOST_REPEATS = 1_000_000
@@ -31,16 +29,10 @@ def write_recording(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
         UserError: the file cannot be written.
     """
     kept = sorted(rows, key=lambda r: (r["model"], digest(r["request"]), r["repeat"], digest(r["fingerprint"])))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("".join(map(_line, kept)), encoding="utf-8")
-        part.replace(path)
+        write_text(path, "".join(map(_line, kept)))
     except OSError as error:
         raise UserError(f"The recording {str(path)!r} cannot be written: {error.strerror or error}.") from None
-    finally:
-        with contextlib.suppress(OSError):  # it is there only if something went wrong
-            part.unlink()
     return len(kept)
 
 
@@ -81,12 +73,12 @@ def read_recording(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read_line(line: str, place: str) -> dict[str, Any]:
     try:
-        data = json.loads(line)
+        data = loads(line)
         row = {name: data[name] for name in _KINDS}
         _check_kinds(row)
         row["reply"] = Reply.from_dict(row["reply"]).to_dict()
         return row
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, ConfigError) as error:
         raise StoreError(
             f"{place}: this line is no recorded reply ({type(error).__name__}: {error}). "
             "Restore the file, or record it again."
@@ -101,9 +93,3 @@ def _check_kinds(row: Mapping[str, Any]) -> None:
     if not 0 <= row["repeat"] <= _MOST_REPEATS:
         raise ValueError(f"repeat must be from 0 to {_MOST_REPEATS}, not {row['repeat']!r}")
     row["model"].encode()  # SQLite takes no lone surrogate here
-    reply = row["reply"]
-    for name in ("text", "thinking", "model"):
-        if not isinstance(reply.get(name, ""), str):
-            raise ValueError(f"reply.{name} must be text, not {reply[name]!r}")
-    if reply.get("finish_reason", "stop") not in get_args(FinishReason):
-        raise ValueError(f"reply.finish_reason must be one of {get_args(FinishReason)}, not {reply['finish_reason']!r}")

@@ -12,6 +12,8 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ModelNotFoundError, ToolkitError, closest, did_you_mean
 from toolkit.models.base import ChatModel, Options
+from toolkit.models.connection import full_name, public_name
+from toolkit.secrets import HIDDEN
 
 _FORMS = "'embedded/smollm2-135m', 'embedded//path/to/any.gguf', 'ollama/NAME' or 'openai/NAME@http://HOST:PORT/v1'"
 # kind, which is also its module -> class, settings of its own
@@ -36,7 +38,12 @@ def load_model(name: str, **settings: Any) -> ChatModel:
         WeightsError: an embedded model that does not exist.
         ConfigError: an unknown setting.
     """
-    kind, slash, rest = name.partition("/")
+    full, name = full_name(name), public_name(name)
+    if HIDDEN in full:
+        raise ModelNotFoundError(
+            f"The credentials in {name!r} were not kept. Write them anew, or set TOOLKIT_OPENAI_API_KEY."
+        )
+    kind, slash, rest = full.partition("/")
     if kind not in _KINDS or not slash or not rest:
         from toolkit.models.weights import KNOWN
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.traces.json_text import loads
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -29,9 +30,14 @@ def request_schema(schema: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(schema, Mapping):
         raise ConfigError(f"schema must be a JSON Schema as a dict, not {schema!r}.")
-    _validator(json.dumps(schema, default=str))
-    for low, high in _impossible(schema):
-        raise ConfigError(f"schema allows nothing: {low} is above {high} in {json.dumps(schema, default=str)[:200]}.")
+    try:
+        text = json.dumps(schema, default=str)
+        impossible = next(_impossible(schema), None)
+    except (RecursionError, ValueError, TypeError) as error:  # too deep, holds itself, or a key that is no text
+        raise ConfigError(f"schema is no JSON: {type(error).__name__}: {error}.") from None
+    _validator(text)
+    if impossible:
+        raise ConfigError(f"schema allows nothing: {impossible[0]} is above {impossible[1]} in {text[:200]}.")
     return dict(schema)
 
 
@@ -71,7 +77,7 @@ def schema_problem(text: str, schema: Mapping[str, Any]) -> str:
     "The reply is no JSON: 'one'."
     """
     try:
-        value = json.loads(text)
+        value = loads(text)
         # the checker takes no lone surrogate; one character for another, so that lengths stay
         value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except ValueError:

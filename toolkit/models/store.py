@@ -5,22 +5,26 @@ Not here: the file itself (`database`), the key of a request (`keys`), recording
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError, ReplayMissError, StoreError, UserError, did_you_mean
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply
+from toolkit.models.claims import claim
+from toolkit.models.connection import public_name
 from toolkit.models.database import explained, open_database
 from toolkit.models.keys import as_json, differences, digest, nearest, reply_key
+from toolkit.traces.json_text import loads
 
 Mode = Literal["record", "replay", "off"]
 
 # a server that was away or slow may answer next time, so these are asked again
 _NOT_KEPT = ("server", "timeout")
+_MEND = "Move it aside and run again; what a .jsonl recording holds can be read back with import_jsonl."
 _RECORD = "mode='record' (--mode record on the command line)"
 
 
@@ -47,6 +51,7 @@ class Store:
     def __init__(self, path: str | Path, must_exist: bool = False) -> None:
         self.path = str(path)
         self.is_recording = self.path.endswith(".jsonl")
+        self._claims = Path(f"{self.path}-claims")
         self._lock = threading.RLock()
         if must_exist and self.path != ":memory:" and not Path(self.path).exists():
             raise StoreError(_missing(Path(self.path)))
@@ -92,7 +97,7 @@ class Store:
 
     def _name(self, name: str | None) -> str:
         if name is not None:
-            return name
+            return public_name(name)
         models = self.models()
         if len(models) != 1:
             raise UserError(f"{self.path!r} holds replies of {models or 'no model'}: name the one to replay.")
@@ -100,7 +105,7 @@ class Store:
 
     def models(self) -> list[str]:
         """Return the names of the models with replies here."""
-        return [name for (name,) in self._all("SELECT DISTINCT model FROM replies ORDER BY model")]
+        return [str(name) for (name,) in self._all("SELECT DISTINCT model FROM replies ORDER BY model")]
 
     def __len__(self) -> int:
         return int(self._all("SELECT count(*) FROM replies")[0][0])
@@ -108,7 +113,7 @@ class Store:
     def find(self, request: dict[str, Any], fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
         """Return the reply that this very model gave to a request, or None."""
         rows = self._all("SELECT reply FROM replies WHERE key = ?", reply_key(digest(request), fingerprint, repeat))
-        return _reply(rows[0][0]) if rows else None
+        return self._reply(rows[0][0]) if rows else None
 
     def replay(self, request: dict[str, Any], model: str, repeat: int = 0) -> Reply:
         """Return the newest reply of a model of that name.
@@ -123,7 +128,7 @@ class Store:
         )  # fmt: skip
         if not rows:
             raise ReplayMissError(self.explain_miss(request, model, repeat))
-        return _reply(rows[0][0])
+        return self._reply(rows[0][0])
 
     def explain_miss(self, request: dict[str, Any], model: str, repeat: int) -> str:
         """Say which part of a key differs from the nearest stored request."""
@@ -137,9 +142,16 @@ class Store:
         rows = self._all("SELECT request FROM replies WHERE model = ? ORDER BY created DESC LIMIT 2000", model)
         if not rows:
             return f"{start}, nor to any other. It holds replies of: {', '.join(self.models()) or 'none'}. {end}"
-        parts = differences(nearest(request, [json.loads(row[0]) for row in rows]), request)
+        parts = differences(nearest(request, [self._held(row[0]) for row in rows]), request)
         more = f"; and {len(parts) - 4} more places" if len(parts) > 4 else ""
         return f"{start}. The nearest stored request differs in {'; '.join(parts[:4])}{more}. {end}"
+
+    def claim(
+        self, request: dict[str, Any], fingerprint: Mapping[str, Any], repeat: int, wait_s: float
+    ) -> AbstractContextManager[None]:
+        """Hold a request while it is put, so that nobody else who shares the file puts it too; see `claims`."""
+        key = reply_key(digest(request), fingerprint, repeat)
+        return nullcontext() if self.path == ":memory:" else claim(self._claims, key, wait_s)
 
     def keep(
         self, request: dict[str, Any], fingerprint: Mapping[str, Any], reply: Reply, repeat: int = 0, model: str = ""
@@ -164,12 +176,29 @@ class Store:
         with self._lock, explained(self.path):
             return self._connection.execute(query, values).fetchall()
 
+    def _held(self, text: Any) -> dict[str, Any]:
+        """Return what a column holds; a file may be sound and its content not."""
+        try:
+            if isinstance(value := loads(text), dict):
+                return value
+        except (ValueError, TypeError, AttributeError):
+            pass
+        raise StoreError(f"The store {self.path!r} holds a damaged row, {text!r:.100}. {_MEND}")
+
+    def _reply(self, text: Any) -> Reply:
+        try:
+            return Reply.from_dict({**self._held(text), "from_store": True})
+        except ConfigError as error:
+            raise StoreError(f"The store {self.path!r} holds a damaged row: {error} {_MEND}") from None
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every reply with its request: model, repeat, fingerprint, request, reply; oldest first."""
         query = "SELECT model, repeat, fingerprint, request, reply FROM replies ORDER BY created, key"
         for model, repeat, fingerprint, request, reply in self._all(query):
+            if not isinstance(repeat, int):
+                raise StoreError(f"The store {self.path!r} holds a damaged row, repeat {repeat!r:.100}. {_MEND}")
             kept = {"fingerprint": fingerprint, "request": request, "reply": reply}
-            yield {"model": model, "repeat": repeat, **{name: json.loads(text) for name, text in kept.items()}}
+            yield {"model": str(model), "repeat": repeat, **{name: self._held(text) for name, text in kept.items()}}
 
     def export_jsonl(self, path: str | Path) -> int:
         """Write the replies as a recording to commit, and return how many; see `recordings`."""
@@ -194,6 +223,8 @@ class Store:
         """Close the file."""
         with self._lock:
             self._connection.close()
+        with suppress(OSError):  # there is none, or others hold claims
+            self._claims.rmdir()
 
     def __enter__(self) -> Self:
         return self
@@ -214,10 +245,6 @@ def _row(
     asked = digest(request)
     key = reply_key(asked, fingerprint, repeat)
     return key, model, asked, repeat, as_json(fingerprint), as_json(request), as_json(reply), time.time()
-
-
-def _reply(text: str) -> Reply:
-    return Reply.from_dict({**json.loads(text), "from_store": True})
 
 
 def _missing(path: Path) -> str:
@@ -249,10 +276,12 @@ class StoredModel(ChatModel):
         if known is not None:
             yield from _played(known)
             return
-        for chunk in _put(request, self.model):
-            if chunk.reply is not None:
-                self.store.keep(asked, fingerprint, chunk.reply, self.repeat, self.name)
-            yield chunk
+        with self.store.claim(asked, fingerprint, self.repeat, request.options.timeout_s):
+            known = self.store.find(asked, fingerprint, self.repeat)  # another one may have asked meanwhile
+            for chunk in _put(request, self.model) if known is None else _played(known):
+                if chunk.reply is not None and known is None:
+                    self.store.keep(asked, fingerprint, chunk.reply, self.repeat, self.name)
+                yield chunk
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the model's fingerprint; of a replay, the back end and name."""

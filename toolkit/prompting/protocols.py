@@ -14,6 +14,7 @@ Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and respo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tomllib
@@ -27,7 +28,9 @@ from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
+from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
+from toolkit.traces.json_text import loads, read_text
 
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
-MOST_DISARMS = 3  # rounds of breaking up what still reads as a call
+_MOST_BYTES = 1_000_000  # of one file
+_KINDS: dict[Any, str] = {str: "text", list: "a list", dict: "a table"}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -107,12 +111,13 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        values = {"tools": shown, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
-        head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
+        disarm = self.disarming(offered)
+        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
+        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
-        return start + _merge(self._as_text(message, arm, offered) for message in turns)
+        return start + _merge((self._as_text(message, arm, offered) for message in turns), rendered=True)
 
     def response_schema(
         self, tools: Iterable[Any] | None, tool_choice: str = "auto", *, parallel: bool = True
@@ -146,40 +151,22 @@ class Protocol:
 
     def result_text(self, result: ToolCallResult, tools: Iterable[Any] | None = None) -> str:
         """Return one tool result as the model reads it; nothing in it can pass for a call or for its end."""
+        disarm = self.disarming(tools)
         values = {
-            "name": result.origin.tool_name,
+            "name": disarm(result.origin.tool_name),
             "id": result.origin.id,
-            "result": self.disarm(templates.as_json(self._disarmed(result.result, tools)), tools),
+            "result": disarm.json(result.result),
             "error": result.error,
         }
         return self._fill("tool_result.jinja", values).strip()
 
     def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
-        """Return text from a user or a tool in which nothing reads as a call, so that an echo of it is none.
+        """Return text from a user or a tool in which nothing reads as a call; see `Disarming`."""
+        return self.disarming(tools)(text)
 
-        Markers are broken up by a dot; so is the start of whatever this protocol would still read as a call.
-        """
-        text = templates.neutralise(text, self.markers)
-        names = {tool.name for tool in as_tools(tools)}
-        for _ in range(MOST_DISARMS):
-            found = self.extract(text, tools)
-            near = [item for item in found.rejected if item.reason == "truncated" or item.name in names]
-            spans = sorted([*(call.span for call in found.calls), *(item.span for item in near)])
-            if not spans:
-                return text
-            for start, end in reversed(spans):
-                text = text[:start] + "·" + text[start:end].replace("{", "{·").replace("[", "[·") + text[end:]
-        return text.replace("{", "(").replace("[", "(")
-
-    def _disarmed(self, value: Any, tools: Iterable[Any] | None) -> Any:
-        """Disarm every text inside a result, since a model quotes it without its JSON escapes."""
-        if isinstance(value, str):
-            return self.disarm(value, tools)
-        if isinstance(value, Mapping):
-            return {self.disarm(str(key), tools): self._disarmed(item, tools) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._disarmed(item, tools) for item in value]
-        return value
+    def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
+        """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
+        return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
 
     def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         """Write one message as text, or take it from the last rendering: a loop renders its history every turn."""
@@ -194,12 +181,17 @@ class Protocol:
         return text
 
     def _written(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
+        text = "\n".join(message.texts)
         if message.is_from(ChatRole.TOOL):
             text = "\n".join(self.result_text(result, tools) for result in message.tool_call_results)
             return ChatMessage.from_user(text, message.meta)
-        text = "\n".join(message.texts)
+        if message.is_from(ChatRole.FUNCTION):  # a result too, in OpenAI's older form
+            return ChatMessage.from_user(
+                self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
+            )
         if message.is_from(ChatRole.USER):
-            return ChatMessage.from_user(self.disarm(text, tools), message.meta, message.name)
+            said = text if is_sealed(message) else self.disarm(text, tools)
+            return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
         return ChatMessage.from_assistant(text, message.meta, message.name)
@@ -233,15 +225,27 @@ def load_protocol(name: str | Path | Protocol) -> Protocol:
     """
     if isinstance(name, Protocol):
         return name
-    folder = Path(name).expanduser()
-    if not (folder / "protocol.toml").is_file():
+    folder = Path(name)
+    if not is_protocol(folder):
         bundled = resources.root() / "prompts" / str(name)
-        if folder.is_dir():
-            raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
-        if not (bundled / "protocol.toml").is_file() or len(Path(name).parts) != 1:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # no path of this system
+            folder = folder.expanduser()
+            if folder.is_dir() and not is_protocol(folder):
+                raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
+        if is_protocol(folder):
+            return _read(folder.resolve())
+        if not is_protocol(bundled) or len(Path(name).parts) != 1:
             raise ConfigError(f"There is no protocol {str(name)!r}. {did_you_mean(str(name), list_protocols())}")
         folder = bundled
     return _read(folder.resolve())
+
+
+def is_protocol(folder: Path) -> bool:
+    """Tell whether a folder holds a protocol; whatever stands in the path, it is no error."""
+    try:
+        return (folder / "protocol.toml").is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_bundled(protocol: Protocol) -> bool:
@@ -255,8 +259,9 @@ def list_protocols() -> list[str]:
 
 
 def _read(folder: Path) -> Protocol:
+    toml = str(folder / "protocol.toml")
     files = {
-        path.name: path.read_text("utf-8")
+        path.name: _text(path, folder)
         for path in sorted(folder.iterdir())
         if path.suffix in (".toml", ".jinja", ".jsonl")
     }
@@ -265,45 +270,66 @@ def _read(folder: Path) -> Protocol:
         raise ConfigError(f"Protocol folder {str(folder)!r} lacks {', '.join(missing)}.")
     try:
         head = tomllib.loads(files["protocol.toml"])
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{str(folder / 'protocol.toml')!r} is no valid TOML: {error}.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{toml!r} is no valid TOML: {error}.") from None
     for key in head:
         if key not in _KEYS:
-            raise ConfigError(f"{str(folder / 'protocol.toml')!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
+            raise ConfigError(f"{toml!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
     if not isinstance(head.get("syntax"), str):
-        raise ConfigError(f'{str(folder / "protocol.toml")!r} needs syntax = "NAME", the call syntax to read.')
-    schema = head.get("schema", {})
+        raise ConfigError(f'{toml!r} needs syntax = "NAME", the call syntax to read.')
     for template, content in files.items():
         if template.endswith(".jinja"):
             templates.check(content, str(folder / template))
+    schema = _held(head, "schema", {}, toml)
     return Protocol(
         name=folder.name,
         folder=folder,
         syntax=head["syntax"],
-        fallbacks=tuple(head.get("fallbacks", ())),
-        markers=tuple(head.get("markers", ())),
-        keys=(schema.get("name", "name"), schema.get("arguments", "arguments")),
+        fallbacks=_words(head, "fallbacks", toml),
+        markers=_words(head, "markers", toml),
+        keys=(_held(schema, "name", "name", toml), _held(schema, "arguments", "arguments", toml)),
         files=files,
-        aliases=_pairs(schema.get("aliases"), folder),
+        aliases=_pairs(schema.get("aliases"), toml),
     )
 
 
-def _pairs(aliases: Any, folder: Path) -> tuple[tuple[str, str], ...] | None:
+def _text(path: Path, folder: Path) -> str:
+    """Return the text of a file of a folder, which may be another one's: it lies in there, and is no device."""
+    if path.resolve().parent != folder or not path.is_file():
+        raise ConfigError(f"{str(path)!r} is no file of its folder: it leads elsewhere. Put the file itself there.")
+    if path.stat().st_size > _MOST_BYTES:
+        raise ConfigError(f"{str(path)!r} is larger than {_MOST_BYTES:,} bytes. Shorten it.")
+    return read_text(path)
+
+
+def _held(table: Mapping[str, Any], key: str, plain: Any, toml: str) -> Any:
+    """Return a value of the kind that its default is of."""
+    value = table.get(key, plain)
+    if not isinstance(value, type(plain)):
+        raise ConfigError(f"{toml!r}: {key} must be {_KINDS[type(plain)]}, not {value!r:.100}.")
+    return value
+
+
+def _words(table: Mapping[str, Any], key: str, toml: str) -> tuple[str, ...]:
+    words = _held(table, key, [], toml)
+    if not all(isinstance(word, str) and word for word in words):
+        raise ConfigError(f"{toml!r}: {key} must be a list of texts, not {words!r:.100}.")
+    return tuple(words)
+
+
+def _pairs(aliases: Any, toml: str) -> tuple[tuple[str, str], ...] | None:
     if aliases is None:
         return None
-    try:
-        return tuple((str(name), str(arguments)) for name, arguments in aliases)
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f'{str(folder / "protocol.toml")!r}: aliases must be pairs of keys, such as [["tool", "args"]], '
-            f"not {aliases!r}."
-        ) from None
+    pairs = [tuple(pair) if isinstance(pair, list) else () for pair in aliases] if isinstance(aliases, list) else [()]
+    if not all(len(pair) == 2 and all(isinstance(k, str) for k in pair) for pair in pairs):
+        raise ConfigError(f'{toml!r}: aliases must be pairs of keys, such as [["tool", "args"]], not {aliases!r:.100}.')
+    return tuple(pairs)
 
 
 def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
     """Read one few-shot line: {"user": …, "calls": [{"name", "arguments"}]} or {"user": …, "answer": …}."""
     try:
-        row = json.loads(line)
+        row = loads(line)
         calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", [])]
         return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -313,11 +339,12 @@ def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
         ) from None
 
 
-def _merge(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[ChatMessage]:
     """Join neighbouring messages of one role, since many chat templates refuse them."""
     merged: list[ChatMessage] = []
     for message in messages:
-        if merged and merged[-1].role is message.role and merged[-1].role is ChatRole.USER:
+        alike = merged and merged[-1].role is message.role is ChatRole.USER
+        if alike and (rendered or not (is_sealed(merged[-1]) or is_sealed(message))):
             last = merged.pop()
             message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)

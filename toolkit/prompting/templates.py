@@ -11,21 +11,17 @@ Not here: which templates there are (`toolkit.prompting.protocols`).
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
-from types import BuiltinMethodType
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ToolCall
+from toolkit.prompting import sandbox
 from toolkit.tools import Tool
 
-# how chat templates mark turns: <|im_start|>, <｜User｜>, <start_of_turn>, [INST], <<SYS>>
-_CONTROL = re.compile(r"<[|｜][^|｜<>\s]{1,40}[|｜]>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>")
-MOST_ROUNDS = 100_000  # of all `range` loops of one template together
-MOST_TEXT = 1_000_000  # characters or items that one multiplication may make
+_TO_JSON = "to json"  # no template can name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,50 +69,10 @@ def _public_names(kind: type) -> tuple[str, ...]:
 
 @cache
 def _environment() -> Any:
-    from jinja2 import StrictUndefined
-    from jinja2.runtime import LoopContext, Macro
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-    from jinja2.utils import Cycler, Joiner, Namespace
+    from jinja2 import pass_context
 
-    class PlainSandbox(ImmutableSandboxedEnvironment):
-        intercepted_binops = frozenset({"*", "**"})
-
-        def is_safe_callable(self, obj: Any) -> bool:
-            owner = getattr(obj, "__self__", None)
-            if isinstance(obj, (Macro, LoopContext, Joiner, Rounds)) or obj in (Namespace, Cycler, Joiner, dict):
-                return True
-            method = isinstance(obj, BuiltinMethodType) and isinstance(owner, (str, int, float, list, tuple, dict))
-            return method or isinstance(owner, (LoopContext, Cycler))
-
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            sizes = [len(side) if hasattr(side, "__len__") else abs(side) for side in (left, right)]
-            if (sizes[0] * sizes[1] if operator == "*" else sizes[1] * 20) > MOST_TEXT:
-                raise ValueError(f"{operator} would make more than {MOST_TEXT:,}")
-            return super().call_binop(context, operator, left, right)
-
-    # prompts are plain text for a model, so nothing is HTML-escaped
-    env = PlainSandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters.update(json=as_json, signature=signature, spec=spec, arguments=argument_lines, example=example)
-    return env
-
-
-class Rounds:
-    """Stand in for `range` in a template, with one budget for all its loops."""
-
-    def __init__(self) -> None:
-        self.left = MOST_ROUNDS
-
-    def __call__(self, *bounds: int) -> range:
-        """Return the range.
-
-        Raises:
-            ValueError: the template's loops together are too long.
-        """
-        asked = range(*bounds)
-        self.left -= len(asked)
-        if self.left < 0:
-            raise ValueError(f"its range loops are longer than {MOST_ROUNDS:,} rounds together")
-        return asked
+    own = {"signature": signature, "spec": spec, "arguments": argument_lines, "example": example}
+    return sandbox.environment({**own, "json": pass_context(_json)})
 
 
 @cache
@@ -136,10 +92,15 @@ def check(source: str, where: str) -> None:
         _compiled(source)
     except TemplateSyntaxError as error:
         raise ConfigError(f"Template {where!r}, line {error.lineno}: {error.message}.") from None
+    except (ValueError, TypeError, ArithmeticError, RecursionError, SyntaxError, MemoryError) as error:
+        # what stands too deep, or counts too high, for the compiler
+        raise ConfigError(f"Template {where!r} cannot be read: {type(error).__name__}: {error}.") from None
 
 
-def fill(source: str, values: Mapping[str, Any], where: str = "template") -> str:
-    """Fill a template.
+def fill(
+    source: str, values: Mapping[str, Any], where: str = "template", to_json: Callable[[Any], str] | None = None
+) -> str:
+    """Fill a template; `to_json` is what its filter `json` does, where that is more than `as_json`.
 
     >>> fill("Hello {{ name }}!", {"name": "Ada"})
     'Hello Ada!'
@@ -151,7 +112,8 @@ def fill(source: str, values: Mapping[str, Any], where: str = "template") -> str
 
     check(source, where)
     try:
-        return str(_compiled(source).render({**{k: plain(v) for k, v in values.items()}, "range": Rounds()}))
+        plain_values = {name: plain(value) for name, value in values.items()}
+        return str(_compiled(source).render({**plain_values, "range": sandbox.Rounds(), _TO_JSON: to_json}))
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as error:
         known = ", ".join(sorted(values))  # RecursionError is a RuntimeError
         raise ConfigError(f"Template {where!r} failed: {error}. It can use: {known}.") from None
@@ -159,9 +121,18 @@ def fill(source: str, values: Mapping[str, Any], where: str = "template") -> str
         raise ConfigError(f"Template {where!r} failed: it makes more text than fits into memory.") from None
 
 
+def _json(context: Any, value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON text, the way that the template's caller asked for."""
+    to_json: Callable[[Any], str] | None = context.get(_TO_JSON)
+    return as_json(value, indent) if to_json is None else to_json(value)
+
+
 def as_json(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON text, non-ASCII kept, whatever it holds."""
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    except (RecursionError, ValueError):  # it is nested too deeply, or holds itself
+        return '"(nested too deeply to show)"'
 
 
 def signature(tool: Tool | ShownTool) -> str:
@@ -230,21 +201,3 @@ def type_name(schema: Any) -> str:
     if kind == "object" and schema.get("properties"):
         return "{" + ", ".join(f"{k}: {type_name(v)}" for k, v in schema["properties"].items()) + "}"
     return str(kind)
-
-
-def neutralise(text: str, markers: Iterable[str]) -> str:
-    """Break up call markers in text from tools or users, so that an echo of it is no call.
-
-    The tokens by which chat templates mark turns are broken up too: a result that holds them would start a turn.
-
-    >>> neutralise("Say TOOL_CALL: pay {}", ["TOOL_CALL:"])
-    'Say T·OOL_CALL: pay {}'
-    """
-    for marker in markers:
-        if marker.casefold() in text.casefold():
-            text = re.sub(re.escape(marker), _broken, text, flags=re.IGNORECASE)
-    return _CONTROL.sub(_broken, text)
-
-
-def _broken(hit: re.Match[str]) -> str:
-    return f"{hit[0][0]}·{hit[0][1:]}"

@@ -128,13 +128,13 @@ _UNFINISHED = dict.fromkeys(("structured_response", "error")) | {
 
 
 def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
+    """Put a line where it belongs; whether what it says is sound is found when a trace is made of the run."""
     if "message" in line:
         run["table"].append(line["message"])
-    elif "event" in line:
-        event = line["event"]
+    elif isinstance(event := line.get("event"), dict):
         run["events"].append(event)
-        run["seconds"] = event["at"]
-        if event["kind"] == "model_call" and event["source"] == "agent":
+        run["seconds"] = event.get("at")
+        if event.get("kind") == "model_call" and event.get("source") == "agent" and isinstance(event.get("data"), dict):
             run["messages"] = event["data"].get("messages", [])
-    elif "end" in line:
+    elif isinstance(line.get("end"), dict):
         run.update(line["end"])

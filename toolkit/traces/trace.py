@@ -21,10 +21,16 @@ from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
+from toolkit.secrets import scrub
 from toolkit.traces.file import Journal, Table, runs_in
-from toolkit.traces.json_text import as_json, plainly
+from toolkit.traces.json_text import DEEPEST, as_json, as_text, plainly
 
 VERSION = 1
+_TEXT, _NUMBER = (str, type(None)), (int, float)
+_PARTS: dict[str, Any] = {
+    **dict.fromkeys(("id", "stop_reason"), str), **dict.fromkeys(("agent", "error"), _TEXT), "state": dict,
+    **dict.fromkeys(("started", "seconds"), _NUMBER), **dict.fromkeys(("events", "messages", "table"), list),
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -48,7 +54,7 @@ class Event:
         return {key: _plain(value) for key, value in self.data.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
     if isinstance(value, ChatMessage):
         return value
     if isinstance(value, ToolCall):
@@ -59,7 +65,9 @@ def _plain(value: Any) -> Any:
         except Exception:  # a class, or another library's idea of to_dict
             return plainly(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        if id(value) in above or len(above) > DEEPEST:
+            return plainly(value)  # which cuts what holds itself, or goes on without end
+        return [_plain(item, (*above, id(value))) for item in value]
     return value
 
 
@@ -83,6 +91,7 @@ class Trace:
         structured_response: the value in the shape of `response_format`, or None.
         stop_reason: `done`, `return_direct`, `jump`, `invalid_calls`, `tool_choice`, `error`; `unfinished` until then.
         error: what ended the run, as text, or None.
+        traceback: where it did, of a run in a sweep; not written to files.
         started: wall-clock time of the start, seconds since 1970.
         seconds: how long the run took.
         listeners: what is told of each event as it happens; its file first, if it has one.
@@ -97,6 +106,7 @@ class Trace:
         self.structured_response: Any = None
         self.stop_reason = "unfinished"
         self.error: str | None = None
+        self.traceback = ""
         self.started = time.time()
         self.seconds = 0.0
         self.listeners: list[Callable[[Event], None]] = []
@@ -131,7 +141,7 @@ class Trace:
         self, error: BaseException, messages: Iterable[ChatMessage], state: Mapping[str, Any] | None = None
     ) -> None:
         """Note what ended the run, and put the trace on the error as its `trace`."""
-        self.error = f"{type(error).__name__}: {error}"
+        self.error = str(scrub(f"{type(error).__name__}: {as_text(error)}"))
         self.record("error", error=self.error)
         self.finish(messages, "error", state)
         with contextlib.suppress(AttributeError):  # an exception class with slots
@@ -181,7 +191,7 @@ class Trace:
 
     def _tokens(self, key: str) -> int | None:
         counts = [_read(event.data.get("reply"), key) for event in self.of_kind("model_reply")]
-        known = [count for count in counts if count is not None]
+        known = [count for count in counts if isinstance(count, int)]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -225,7 +235,10 @@ class Trace:
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Trace:
         table = [ChatMessage.from_dict(line) for line in data["table"]]
-        trace = cls(data.get("agent"))
+        for key, kind in _PARTS.items():
+            if not isinstance(data[key], kind):
+                raise TypeError(f"{key} cannot be {data[key]!r:.60}")
+        trace = cls(data["agent"])
         trace.id, trace.started = data["id"], data["started"]
         trace.events = [_read_event(line, table) for line in data["events"]]
         trace.messages = [table[number] for number in data["messages"]]
@@ -300,7 +313,10 @@ def _event_line(event: Event, table: Table) -> dict[str, Any]:
 
 
 def _read_event(line: Mapping[str, Any], table: Sequence[ChatMessage]) -> Event:
-    data = dict(line["data"])
+    kind, at, source, data = (line[key] for key in ("kind", "at", "source", "data"))
+    if not (isinstance(kind, str) and isinstance(at, (int, float)) and isinstance(source, str)):
+        raise TypeError(f"no event can be {line!r:.60}")
+    data = dict(data)
     if isinstance(data.get("messages"), list):
         data["messages"] = tuple(table[number] for number in data["messages"])
-    return Event(line["kind"], line["at"], line["source"], data)
+    return Event(kind, at, source, data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from typing import Any
 
 import pytest
@@ -290,15 +291,44 @@ def test_dict_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "credentials"),
-    [({}, "s3cret-token"), ({"api_key": "s3cret-token"}, None)],
-    ids=["credentials", "params"],
+    ("api", "more"),
+    [
+        ("ollama/m", {"credentials": "s3cret-token"}),
+        ("ollama/m", {"credentials": {"key": "s3cret-token"}}),
+        ("m", {"generator_api_params": {"api_key": "s3cret-token"}}),
+        ("m", {"generator_api_params": {"headers": {"Authorization": "Bearer s3cret-token"}}}),
+        ("m", {"generator_api_params": {"headers": [{"X-Key": ["s3cret-token"]}]}}),
+        ("m", {"generator_api_params": {"http": {"proxy": "http://ann:s3cret@proxy"}}}),
+        ("m", {"generator_api_params": {"headers": {"X": tk.Secret.from_token("s3cret-token")}}}),
+        ("ollama/m", {"spec": "http://ann:s3cret@HOST/x"}),
+        ("ollama/m", {"spec": "http://HOST/x?page=1&access_token=s3cret"}),
+        ("openai/m@http://ann:s3cret@127.0.0.1:9/v1", {}),
+    ],
+    ids=range(10),
 )
-def test_no_secret_in_a_dict(params: Any, credentials: Any) -> None:
-    found = tk.OpenAPITool(ScriptedModel([]), params, spec=spec("http://h"), credentials=credentials)
-    with pytest.raises(ConfigError) as caught:
-        found.to_dict()
-    assert "s3cret" not in str(caught.value)
+def test_no_secret_in_a_dict_nor_repr(echo: Any, api: str, more: dict[str, Any]) -> None:
+    echo.says(spec("http://h"))
+    host = echo.url.removeprefix("http://")
+    given = {"spec": spec("http://h"), **more}
+    if isinstance(given["spec"], str):
+        given["spec"] = given["spec"].replace("HOST", host)
+    found = tk.OpenAPITool(ScriptedModel([]) if api == "m" else api, **given)
+    assert "s3cret" not in repr(found)
+    try:
+        told = json.dumps(found.to_dict())
+    except ConfigError as error:
+        told = f"a credential: {''.join(traceback.format_exception(error))}"
+    assert "s3cret" not in told
+    assert "credential" in told
+
+
+def test_what_is_no_secret_is_stored(echo: Any) -> None:
+    echo.says(spec("http://h"))
+    params = {"model": "ollama/m", "generation_kwargs": {"max_tokens": 9}, "keep_alive": "5m"}
+    document = {**spec("http://h"), "x-example": {"token": "abc"}}
+    for given in (f"{echo.url}/x?version=3", document, json.dumps(document)):
+        found = tk.OpenAPITool(tk.LLMProvider.OLLAMA, params, spec=given)
+        assert tk.OpenAPITool.from_dict(json.loads(json.dumps(found.to_dict()))).to_dict() == found.to_dict()
 
 
 def test_repr(echo: Any) -> None:

@@ -20,9 +20,8 @@ from toolkit import resources
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
 from toolkit.messages import ChatMessage, ChatRole, ToolCallResult
 from toolkit.prompting import templates
+from toolkit.prompting.disarming import SEALED, Disarming
 
-# what opens and closes a block: broken up wherever a user or a tool writes it
-BLOCK_MARKERS = ("<tool_result", "</tool_result")
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1|\Z)", re.MULTILINE)
 _REPAIR = "airgap_repair"  # key in a message's meta: our own words about a reply that could not be read
 
@@ -38,14 +37,12 @@ def repair_message(reason: str) -> ChatMessage:
     return ChatMessage.from_user("", meta={_REPAIR: reason})
 
 
-def as_turns(
-    history: Sequence[ChatMessage], markers: Sequence[str], limit: int, last: bool = False
-) -> list[ChatMessage]:
+def as_turns(history: Sequence[ChatMessage], disarm: Disarming, limit: int, last: bool = False) -> list[ChatMessage]:
     """Return the conversation with results as blocks, and with nothing that passes for a block in users' words.
 
     Args:
         history: the conversation; results of neighbouring calls share one turn.
-        markers: call markers, broken up in results; the protocol does so in users' words.
+        disarm: what takes calls and blocks out of results; the protocol does so in users' words.
         limit: most characters of one result's JSON.
         last: whether the model must answer now, without another call.
     """
@@ -58,37 +55,41 @@ def as_turns(
             while end < len(history) and history[end].is_from(ChatRole.TOOL):
                 end += 1
             results = [result for item in history[place:end] for result in item.tool_call_results]
-            items = [item_of(result, (*markers, *BLOCK_MARKERS), limit) for result in results]
-            turns.append(ChatMessage.from_user(_fill(items, token, last and end == len(history))))
+            items = [item_of(result, disarm, limit) for result in results]
+            turns.append(_block(items, token, last and end == len(history)))
         elif _REPAIR in message.meta:
-            item = {"error": templates.neutralise(message.meta[_REPAIR], (*markers, *BLOCK_MARKERS))}
-            turns.append(ChatMessage.from_user(_fill([item], token, repair=True)))
+            item = {"error": disarm(message.meta[_REPAIR])}
+            turns.append(_block([item], token, repair=True))
         else:
             if message.is_from(ChatRole.USER):
                 token = run_token(history[:end])
-                message = ChatMessage.from_user(templates.neutralise("\n".join(message.texts), BLOCK_MARKERS))
             turns.append(message)
         place = end
     return turns
 
 
-def _fill(items: list[dict[str, Any]], token: str, last: bool = False, repair: bool = False) -> str:
+def _block(items: list[dict[str, Any]], token: str, last: bool = False, repair: bool = False) -> ChatMessage:
     path = resources.path("prompts/airgap_chat/tool_results.jinja")
     values = {"items": items, "token": token, "last": last, "repair": repair}
-    return templates.fill(path.read_text("utf-8"), values, str(path)).strip()
+    text = templates.fill(path.read_text("utf-8"), values, str(path)).strip()
+    return ChatMessage.from_user(text, dict(SEALED))
 
 
-def item_of(result: ToolCallResult, markers: Sequence[str], limit: int) -> dict[str, Any]:
+def item_of(result: ToolCallResult, disarm: Disarming, limit: int) -> dict[str, Any]:
     """Return one result as the object that its block shows.
 
-    Text that holds a JSON object or list is shown as such; a result over the limit is cut and says so.
+    Text that holds a JSON object or list is shown as such, or as text if it reads as a call; a result over the limit is
+    cut and says so.
     """
-    value = _clean(_decoded(result.result), markers)
+    value = disarm.value(_decoded(result.result))
     text = templates.as_json(value)
-    item: dict[str, Any] = {"tool": result.origin.tool_name, "error" if result.error else "result": value}
+    if not isinstance(value, str) and (disarmed := disarm.json(value)) != text:
+        value = text = disarmed
+    key = "error" if result.error else "result"
+    item: dict[str, Any] = {"tool": disarm(result.origin.tool_name), key: value}
     if len(text) > limit:
         start = value if isinstance(value, str) else text
-        item["error" if result.error else "result"] = start[:limit]
+        item[key] = start[:limit]
         item["cut"] = f"{limit} of {len(start)} characters shown"
     return item
 
@@ -101,17 +102,6 @@ def _decoded(value: Any) -> Any:
     except (ValueError, RecursionError):
         return value
     return found if isinstance(found, (dict, list)) else value
-
-
-def _clean(value: Any, markers: Sequence[str]) -> Any:
-    """Break up markers in every string; in the JSON text as a whole an escape could hide one."""
-    if isinstance(value, str):
-        return templates.neutralise(value, markers)
-    if isinstance(value, list):
-        return [_clean(item, markers) for item in value]
-    if isinstance(value, dict):
-        return {templates.neutralise(key, markers): _clean(item, markers) for key, item in value.items()}
-    return value
 
 
 def without_quoted(found: Extraction, history: Iterable[ChatMessage]) -> Extraction:

@@ -190,7 +190,8 @@ class _Progress:
     def request(self, last: bool) -> Any:
         """Return the next request."""
         rounds = self.rounds
-        shown = blocks.as_turns(self.history, rounds.recipe.loaded_protocol.markers, rounds.max_result_chars, last)
+        disarm = rounds.recipe.loaded_protocol.disarming(rounds.tools)
+        shown = blocks.as_turns(self.history, disarm, rounds.max_result_chars, last)
         sent = request(rounds.recipe, shown, rounds.tools, options=self.options)
         self.number += 1
         names = tuple(tool.name for tool in rounds.tools)

@@ -15,7 +15,7 @@ from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime, estimate
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
-from toolkit.agents.wording import say
+from toolkit.agents.wording import quote, say
 from toolkit.errors import ConfigError, LimitError, check_number
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.models.base import ChatModel
@@ -186,7 +186,7 @@ class Summarization(AgentMiddleware):
         cut = self._cut(messages)
         if not cut:
             return None
-        prompt = say("summarize", messages=[_line(message) for message in messages[:cut]])
+        prompt = quote("summarize", messages=[_line(message) for message in messages[:cut]])
         model: ChatModel = self.model or runtime.model
         reply = await _AGAIN.run(
             lambda: runtime.ask(model, prompt, self.name, mode), mode, "model_failed", passing=(LimitError,)

@@ -32,6 +32,7 @@ from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
 from toolkit.models.base import Reply, cut_at_stop
 from toolkit.models.function import as_writer
 from toolkit.prompting import templates
+from toolkit.prompting.disarming import disarming
 from toolkit.recipes import Recipe
 from toolkit.traces import Trace
 
@@ -118,6 +119,7 @@ class TwoModeAgent(Talk):
             CHAT: Recipe.of_model(self.chat_model, options=options),
         }
         self._runner = Runner(self.actions, self.dispatch)
+        self._disarm = disarming(tuple(self.actions))
 
     def steps(self, message: str) -> Steps:
         """Yield the steps of one turn, for a driver of your own, and return its record."""
@@ -186,26 +188,29 @@ class TwoModeAgent(Talk):
         """Return the prompt of tool mode for a message; by default behind the turns that were."""
         if shown is None:
             shown = shown_turns(self.turns, self.context_in_history, self.history_tokens)
+        actions = self.actions.values()
         prompt: str = self.tool_prompt.fill(
+            self._disarm,
             about=self.about,
-            actions=[action.shown for action in self.actions.values()],
+            actions=[{**self._disarm.value(one.shown), "example": one.shown["example"]} for one in actions],
             examples=self.examples,
-            turns=shown,
-            user=message,
-            problem=problem,
+            turns=[turn.disarmed(self._disarm) for turn in shown],
+            user=self._disarm(message),
+            problem=self._disarm(problem),
         )
         return prompt
 
     def chat_text(self, message: str, turn: TwoModeTurn, shown: Sequence[ShownTurn]) -> str:
         """Return the prompt of chat mode for a message and what its action gave."""
-        context = None if turn.reason in _TOLD else _capped(turn.context, self.max_context_chars)
+        context = None if turn.reason in _TOLD else self._disarm.value(_capped(turn.context, self.max_context_chars))
         prompt: str = self.chat_prompt.fill(
+            self._disarm,
             about=self.about,
-            turns=shown,
-            user=message,
+            turns=[turn.disarmed(self._disarm) for turn in shown],
+            user=self._disarm(message),
             context=context,
             rows=context if isinstance(context, list) else [],
-            problem=turn.detail if turn.reason in _TOLD else "",
+            problem=self._disarm(turn.detail) if turn.reason in _TOLD else "",
         )
         return prompt
 

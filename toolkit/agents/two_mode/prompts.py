@@ -21,6 +21,7 @@ from toolkit.agents.runtime import FRAME, tokens_of
 from toolkit.agents.two_mode.turn import TwoModeTurn
 from toolkit.errors import ConfigError
 from toolkit.prompting import templates
+from toolkit.prompting.disarming import Disarming
 
 Contexts = Literal["all", "last", "none"]
 CONTEXTS: tuple[Contexts, ...] = ("all", "last", "none")
@@ -33,13 +34,13 @@ class Template:
     source: str
     where: str
 
-    def fill(self, **values: Any) -> str:
-        """Return the prompt.
+    def fill(self, disarm: Disarming, **values: Any) -> str:
+        """Return the prompt; what it shows as JSON is disarmed.
 
         Raises:
             ConfigError: it uses an unknown variable.
         """
-        return templates.fill(self.source, values, self.where)
+        return templates.fill(self.source, values, self.where, disarm.json)
 
 
 def load_template(value: str | Path | None, name: str) -> Template:
@@ -93,6 +94,10 @@ class ShownTurn:
     assistant: str
     reply: str
     context: Any = None  # None too where it is left out
+
+    def disarmed(self, disarm: Disarming) -> ShownTurn:
+        """Return the turn with nothing in it that could be read as a call, but what the agent did."""
+        return ShownTurn(disarm(self.user), disarm(self.assistant), self.reply, disarm.value(self.context))
 
     @property
     def rows(self) -> list[Any]:

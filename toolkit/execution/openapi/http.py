@@ -23,6 +23,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError
+from toolkit.secrets import scrub
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
@@ -118,7 +119,10 @@ def place(url: str) -> str:
     >>> place("https://u:p@api.example.com/v1/a?key=1")
     'https://api.example.com/v1/a'
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are no address, say
+        return "an address that is no URL"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
@@ -174,12 +178,12 @@ def exchange(request: HttpRequest, limits: Limits, may_follow: Callable[[str, st
 
 def _once(request: HttpRequest, limits: Limits, deadline: float) -> tuple[Answer, str | None]:
     """Make one round trip; return the answer, and where it redirects to."""
-    wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
     left = deadline - time.monotonic()
     watch = _Watch(left)
-    wire.extensions = {"timeout": httpx.Timeout(max(left, 0.001)).as_dict(), "trace": watch.trace}
     failure: Exception | None = None
     try:
+        wire = httpx.Request(request.method, request.url, headers=_headers(request), content=request.content)
+        wire.extensions = {"timeout": httpx.Timeout(max(left, 0.001)).as_dict(), "trace": watch.trace}
         with watch, _transport(request.url) as transport:
             received = _receive(transport.handle_request(wire), request.url, limits)
         if not watch.fired:  # a cut connection looks like the end of an answer without Content-Length
@@ -193,7 +197,8 @@ def _once(request: HttpRequest, limits: Limits, deadline: float) -> tuple[Answer
     # raised here, outside the handler: httpx's errors carry the request, and with it credentials
     if watch.fired or isinstance(failure, httpx.TimeoutException):
         raise ToolTimeoutError(f"{place(request.url)} did not answer within {limits.timeout_s:g} s.")
-    raise ToolInvocationError(f"{place(request.url)} cannot be reached: {type(failure).__name__}: {failure}.")
+    reason = scrub(f"{type(failure).__name__}: {failure}")
+    raise ToolInvocationError(f"{place(request.url)} cannot be reached: {reason}.")
 
 
 def _headers(request: HttpRequest) -> httpx.Headers:

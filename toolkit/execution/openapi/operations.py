@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, closest
-from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.schema import write_schemas
 from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
+from toolkit.tools import check_schema
+from toolkit.tools.shown import shown
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _PLACES = ("path", "query", "header", "cookie")
@@ -116,7 +117,7 @@ def normalise(name: str) -> str:
 
 def _drafts(spec: OpenAPISpec) -> list[_Draft]:
     drafts: list[_Draft] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for path, node in spec.document["paths"].items():
         item, base, _ = spec.follow(node, spec.location)
         if not isinstance(item, Mapping) or str(path).startswith("x-"):
@@ -129,12 +130,13 @@ def _drafts(spec: OpenAPISpec) -> list[_Draft]:
     return drafts
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    found, count = name, 2
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """Return the name, with a number behind it where it is taken; counted on, so that all names take linear time."""
+    found, stem = name, name[: _MAX_NAME - 8]
     while found in taken:
-        tail = f"_{count}"
-        found, count = name[: _MAX_NAME - len(tail)] + tail, count + 1
-    taken.add(found)
+        taken[stem] = taken.get(stem, 1) + 1
+        found = f"{stem}_{taken[stem]}"
+    taken.setdefault(found, 1)
     return found
 
 
@@ -161,6 +163,7 @@ def _operation(draft: _Draft) -> Operation:
         security = _listed(draft.node if "security" in draft.node else document, "security")
         owners = (draft.node, draft.item, document)
         servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
+        check_schema(parameters, draft.name)
     except ConfigError as error:
         raise ConfigError(
             f"Operation {draft.id!r} cannot be read: {error} Or leave it out with allowed_operations."

@@ -19,6 +19,7 @@ import httpx
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError
 from toolkit.execution.openapi.http import HttpRequest, origin, place
 from toolkit.execution.openapi.operations import FORM, MULTIPART, Operation, Parameter, is_json
+from toolkit.secrets import scrub
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _LITERAL = "/:@!$&'()*+,;=-._~%"  # what a path template may hold as it is
@@ -48,9 +49,9 @@ def server_url(server: str | Mapping[str, Any], location: str = "") -> str:
         parts = urlsplit(url)
         origin(url)
     except ValueError as error:
-        raise ConfigError(f"Server {named!r} is no URL: {error}. Give server='https://…'.") from None
+        raise ConfigError(f"Server {scrub(named)!r} is no URL: {error}. Give server='https://…'.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"There is no server to call: {url!r} is not an http(s) URL. Give server='https://…'.")
+        raise ConfigError(f"There is no server to call: {scrub(url)!r} is not an http(s) URL. Give server='https://…'.")
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigError(f"Server {place(url)!r} must be a plain URL, without user, query or fragment.")
     return url.rstrip("/")
@@ -92,7 +93,7 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
     content_type, content = _body(operation, {item.name: value for item, value in placed["body"]})
     headers = [(item.name, header_value(item.name, value, item.explode)) for item, value in placed["header"]]
     if content_type:
-        headers.append(("Content-Type", content_type.encode()))
+        headers.append(("Content-Type", header_value("Content-Type", content_type)))
     query = _fixed_query(operation)
     for item, value in placed["query"]:
         query += query_pairs(item.name, value, item.style, item.explode, item.allow_reserved)
@@ -129,7 +130,7 @@ def _segment(template: str, values: Mapping[str, tuple[Parameter, Any]]) -> str:
             item, value = values[piece]
             filled += path_value(item.name, value, item.style, item.explode)
         else:
-            filled += quote(piece, safe=_LITERAL)
+            filled += escape(piece, _LITERAL)
     if len(pieces) > 1 and unquote(filled) in ("", ".", ".."):
         raise ToolArgumentsError(f"Path parameter {pieces[1]!r} cannot be {unquote(filled)!r}. Give a real value.")
     return filled
@@ -139,7 +140,7 @@ def _fixed_query(operation: Operation) -> Pairs:
     """Return the query that some documents write into the path itself."""
     query = operation.path.partition("#")[0].partition("?")[2]
     pairs = (pair.partition("=") for pair in query.split("&") if pair)
-    return [(quote(name, safe="%[]"), quote(value, safe="%")) for name, _, value in pairs]
+    return [(escape(name, "%[]"), escape(value, "%")) for name, _, value in pairs]
 
 
 def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, bytes | None]:
@@ -169,7 +170,7 @@ def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) ->
 def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
     """Write form fields as parts; a list gives one part for each item."""
     parts = [
-        (utf8(name, "The body").decode(), part)
+        (utf8(text_of(name), "The body").decode(), part)
         for name, item in value.items()
         for part in (item if isinstance(item, list) else [item])
     ]

@@ -19,8 +19,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
 from toolkit.errors import ConfigError, UserError
-from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
+from toolkit.secrets import scrub
+from toolkit.tools.shown import shown
 
 _MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000
@@ -90,7 +91,11 @@ class OpenAPISpec:
         address, seen = "", set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
-            address = base + ref if ref.startswith("#") else urljoin(base, ref)
+            try:
+                address = base + ref if ref.startswith("#") else urljoin(base, ref)
+                urlsplit(address)
+            except ValueError as error:
+                raise ConfigError(f"Reference {ref!r} is no address: {error}. Mend the document.") from None
             if address in seen:
                 raise ConfigError(f"Reference {ref!r} leads back to itself. Mend the document.")
             seen.add(address)
@@ -137,18 +142,25 @@ def load_spec(source: Source | OpenAPISpec, *, timeout_s: float = 30.0) -> OpenA
     return OpenAPISpec(_check_document(_parse(text, location), source), location)
 
 
+def is_url(source: str | Path) -> bool:
+    """Tell whether a document stands at a web address."""
+    return str(source).lower().startswith(("http://", "https://"))
+
+
 def _location(source: Any) -> str:
     """Return the address of a document, of a file too; empty for what is the text of one."""
     if not isinstance(source, (str, Path)):
         raise ConfigError(f"An OpenAPI spec is a URL, path, dict or text, not {shown(source)}.")
-    if str(source).lower().startswith(("http://", "https://")):
+    if is_url(source):
         return str(source)
     with contextlib.suppress(OSError, ValueError):  # a long text is no file name
         if Path(source).is_file():
             return Path(source).resolve().as_uri()
     if isinstance(source, str) and ("\n" in source.strip() or source.lstrip().startswith(("{", "[")) or ":" in source):
         return ""
-    raise ConfigError(f"{shown(source)} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text.")
+    raise ConfigError(
+        f"{shown(scrub(source))} is no OpenAPI document: neither a file, an http(s) URL, nor JSON or YAML text."
+    )
 
 
 def _read(location: str, timeout_s: float = 30.0, may_follow: Callable[[str, str], bool] = no_downgrade) -> Text:
@@ -163,7 +175,7 @@ def _read(location: str, timeout_s: float = 30.0, may_follow: Callable[[str, str
         answer = exchange(HttpRequest("GET", location), Limits(timeout_s, _MAX_BYTES), may_follow)
         address = place(answer.url)  # user and query of an address may be credentials
     except Exception as error:
-        raise ConfigError(f"Cannot read the OpenAPI document: {error} Check the address.") from None
+        raise ConfigError(f"Cannot read the OpenAPI document: {scrub(str(error))} Check the address.") from None
     if answer.status != 200:
         raise ConfigError(f"{address!r} answered {answer.status}, not an OpenAPI document. Check the address.")
     return answer.body.decode("utf-8-sig", errors="replace"), address
@@ -213,8 +225,10 @@ def _parse_yaml(text: str) -> Any:
         raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise
+    except Exception as error:  # PyYAML's own, and a KeyError for `!!bool maybe`
+        raise ValueError(f"{type(error).__name__}: {error}") from None
     _check_size(value)  # before it is copied: aliases can multiply without end
     return _plain(value)
 
@@ -256,7 +270,8 @@ def _check_size(value: Any) -> None:
 
 def _check_document(document: Any, source: Any) -> dict[str, Any]:
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{shown(source)} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
+        said = shown(scrub(source if isinstance(source, str) else str(source)[:200]))
+        raise ConfigError(f"{said} holds no OpenAPI document: expected an object with 'openapi' and 'paths'.")
     if "swagger" in document:
         raise ConfigError(
             f"This is Swagger {document['swagger']}; OpenAPI 3 is needed. Convert it, e.g. swagger2openapi."

@@ -21,14 +21,15 @@ from toolkit.errors import ConfigError, ModelError, ToolError, ToolInvocationErr
 from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.auth import as_credentials
 from toolkit.execution.openapi.service import OpenAPIService
-from toolkit.execution.openapi.spec import OpenAPISpec, Source
-from toolkit.execution.secrets import Secret
+from toolkit.execution.openapi.spec import OpenAPISpec, Source, is_url
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.models.base import ChatModel, Options, Reply
 from toolkit.prompting.protocols import Arm
 from toolkit.recipes import Recipe
+from toolkit.secrets import Secret, scrub
 from toolkit.tools import Tool, as_tools
+from toolkit.tools.shown import safe_str
 
 _SPELLINGS = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}  # what OpenAI calls our options
 
@@ -186,20 +187,22 @@ class OpenAPITool:
         """Return the tool as plain JSON data.
 
         Raises:
-            ConfigError: a credential is a token rather than the name of an environment variable.
+            ConfigError: a credential stands in it itself, rather than the name of an environment variable.
+            UserError: a parameter that JSON cannot hold.
         """
         kind, stored = type(self), self.credentials
         secrets = {name: secret.to_dict() for name, secret in stored.items()} if isinstance(stored, Mapping) else None
-        parameters = {
+        shown = {
             "generator_api": self.model.name if isinstance(self.generator_api, ChatModel) else str(self.generator_api),
-            "generator_api_params": _plain(self.generator_api_params),
+            "generator_api_params": self.generator_api_params,
             "spec": self.spec.document if isinstance(self.spec, OpenAPISpec) else self.spec,
-            "credentials": stored.to_dict() if isinstance(stored, Secret) else secrets,
             "allowed_operations": self.allowed_operations,
             "protocol": str(getattr(self.protocol, "name", self.protocol)),
             "arm": self._arm,
             **{name: list(v) if isinstance(v, (tuple, set, frozenset)) else v for name, v in self.settings.items()},
         }
+        parameters = {name: _plain(name, value) for name, value in shown.items()}
+        parameters["credentials"] = stored.to_dict() if isinstance(stored, Secret) else secrets
         return {"type": f"{kind.__module__}.{kind.__name__}", "init_parameters": parameters}
 
     @classmethod
@@ -214,7 +217,7 @@ class OpenAPITool:
         return cls(**parameters)
 
     def __repr__(self) -> str:
-        return f"OpenAPITool({self.model.name}, {self.service or 'no document'})"[:100]
+        return f"OpenAPITool({scrub(self.model.name)}, {self.service or 'no document'})"[:100]
 
 
 def _model(generator_api: Any, params: Mapping[str, Any]) -> ChatModel:
@@ -250,12 +253,21 @@ def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
     return f"The model called no operation; it said: {reply.text.strip()[:200]}"
 
 
-def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON data; what looks like a credential is refused."""
-    for name, value in params.items():
-        if isinstance(value, Secret) or any(word in name.lower() for word in ("key", "token", "secret", "password")):
-            raise ConfigError(f"generator_api_params[{name!r}] holds a credential, which must not be stored.")
+def _plain(name: str, value: Any) -> Any:
+    """Return a parameter as JSON data; one that holds a credential is refused, for without it the dict is of no use."""
+    refusal = ConfigError(
+        f"{name} holds a credential, which must not be stored. Give it as credentials=Secret.from_env_var('…'), or in "
+        "the environment variable that the model's server reads."
+    )
+
+    def odd(item: Any) -> Any:
+        raise refusal if isinstance(item, Secret) else TypeError(f"an object of type {type(item).__name__} is no JSON")
+
     try:
-        return dict(json.loads(json.dumps(dict(params))))
-    except (TypeError, ValueError) as error:
-        raise UserError(f"generator_api_params cannot be stored as JSON: {error}") from None
+        plain = json.loads(json.dumps(value, default=odd))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"{name} cannot be stored as JSON: {scrub(safe_str(error))}.") from None
+    is_document = name == "spec" and (not isinstance(value, str) or not is_url(value))
+    if not is_document and scrub(plain) != plain:
+        raise refusal
+    return plain
