@@ -207,6 +207,12 @@ def test_the_end_of_the_budget_is_said_and_what_was_certain_stays(monkeypatch: p
     assert extract(text[len(CALL) :], TOOLS).status == "broken"
 
 
+def test_a_stream_hands_out_no_more_calls_than_the_whole_may_hold() -> None:
+    in_a_stream("g()\n" * 3_000 + CALL * 100, TOOLS, [4_000])
+    in_a_stream(f"{CALL}\n" * 3_000, TOOLS, [20_000])
+    in_a_stream("f(a=1)\n" * 3_000, TOOLS, [1_000])
+
+
 def test_a_stream_stops_looking_ahead_when_looks_cost_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "_BASE", 40_000)
     monkeypatch.setattr(budget, "_PER_CHARACTER", 0)
