@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 import struct
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
