@@ -185,7 +185,7 @@ class StreamExtractor:
         start = max(self._walk.pos, len(text) - 160)
         tail = text[start:]
         held = [len(tail)]
-        line = _HALF_LINE if start == 0 or "\n" in tail else _LAST_WORD
+        line = _HALF_LINE if start in (0, self._walk.floor) or "\n" in tail else _LAST_WORD
         for pattern in (_half_marker(), _HALF_HEADER, _LAST_WORD, line):
             if (found := pattern.search(tail)) is not None:
                 held.append(found.start())
