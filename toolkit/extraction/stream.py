@@ -164,6 +164,7 @@ class StreamExtractor:
             starts = [draft.span[0] for draft in reading.drafts] + [one.span[0] for one in reading.rejected]
             self._show_until(min([self._word_before(found.start()), self._held_from(text), *starts]))
             return False
+        self._doubt = self._doubt or bool(reading.rejected)  # more text may make another thing of it
         walk.take(syntax, reading, found.start())
         return True
 
