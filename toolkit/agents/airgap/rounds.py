@@ -169,7 +169,8 @@ class Rounds:
         number, start = len(run.trace.events), time.perf_counter()
         run.trace.record("tool_call", call=call.call, number=number)
         if call.unknown_tool or self.invoker is None:
-            result = run.unknown(call)
+            hint = did_you_mean(call.tool_name, [tool.name for tool in self.tools])
+            result = ToolCallResult(f"There is no tool {call.tool_name!r}. {hint}", call.call, True)
         else:
             invoker, bare = self.invoker, call.call
             result = yield Act(lambda mode: invoked(invoker, bare, mode))
@@ -224,13 +225,6 @@ class _Progress:
         self.history[-1] = ChatMessage.from_assistant(found.source)
         self.history.append(blocks.repair_message(reasons))
         return True
-
-    def unknown(self, call: ExtractedCall) -> ToolCallResult:
-        """Answer a call of a tool that is not there."""
-        names = [tool.name for tool in self.rounds.tools]
-        return ToolCallResult(
-            f"There is no tool {call.tool_name!r}. {did_you_mean(call.tool_name, names)}", call.call, True
-        )
 
     def keep(self, call: ExtractedCall, result: ToolCallResult, number: int, seconds: float) -> None:
         """Put one call's result on record; the trace has the registered name, the history the shown one."""

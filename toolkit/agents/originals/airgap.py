@@ -28,8 +28,13 @@ from toolkit.tools import Tool
 from toolkit.traces import Trace
 
 KEPT_OPTIONS = ("temperature", "max_tokens", "stop")
-_KNOWN = ("max_tokens", *(item.name for item in fields(Options)))
+KNOWN_OPTIONS = ("max_tokens", *(item.name for item in fields(Options)))
 _CALL = re.compile(r"TOOL_CALL:\s*(\w+)\s*({.*?})", re.DOTALL)
+
+
+def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options under the names that a ChatModel knows."""
+    return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}
 
 
 class OriginalAirgapChat:
@@ -46,7 +51,7 @@ class OriginalAirgapChat:
     def __init__(self, model: ChatModel | str, temperature: float = 0.0, **options: Any) -> None:
         self.model: ChatModel = as_model(model)
         self.tools: Sequence[Any] = []
-        self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
+        self.options: dict[str, Any] = {"temperature": temperature, **renamed(options)}
         Options.of(self.options)
         self._warned: set[str] = set()
 
@@ -64,13 +69,13 @@ class OriginalAirgapChat:
         """Answer the last user text; the reply carries no calls and no results, as the original's does not."""
         history = as_messages(messages)
         kept = {name: value for name, value in kwargs.items() if name in KEPT_OPTIONS}
-        options = self._options(stop, kept)
-        return drivers.drive(converse(history, self.tools, self.model, options), Worker())
+        first = Request(tuple(first_prompt(history, self.tools)), options=self._options(stop, kept))
+        return drivers.drive(converse(self.model, first, self.tools), Worker())
 
     async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Ask the model directly, without tools or prompt, and with every option that the model knows."""
         history = as_messages(messages)
-        return await drivers.adrive(bare(self.model, self._bare(history, stop, kwargs)), Worker())
+        return await drivers.adrive(converse(self.model, self._bare(history, stop, kwargs)), Worker())
 
     def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
@@ -93,21 +98,18 @@ class OriginalAirgapChat:
 
     def _bare(self, history: Sequence[ChatMessage], stop: Any, kwargs: Mapping[str, Any]) -> Request:
         """Return the request round the prompt: the original cleans only the options of its own requests."""
-        taken = {name: value for name, value in kwargs.items() if name in _KNOWN or name == "tools"}
+        taken = {name: value for name, value in kwargs.items() if name in KNOWN_OPTIONS or name == "tools"}
         choice = kwargs.get("tool_choice")
         taken |= {"tool_choice": choice} if isinstance(choice, str) else {}  # a ChatModel takes a name or a word
         for name in kwargs.keys() - taken.keys() - self._warned:
             self._warned.add(name)
             warnings.warn(f"AirgapChat drops {name}={kwargs[name]!r}: no model takes it.", UserWarning, stacklevel=3)
         tools, choice = taken.pop("tools", None), taken.pop("tool_choice", None)
-        said = tuple(history)
-        return Request(said, tools=tools, options=self._options(stop, taken), tool_choice=choice)
+        return Request(tuple(history), tools=tools, options=self._options(stop, taken), tool_choice=choice)
 
     def _options(self, stop: Any, kept: Mapping[str, Any]) -> Options:
-        asked = {**self.options, **_renamed(kept)}
-        if stop is not None:
-            asked["stop"] = stop
-        return Options.of(asked, self.model.defaults)
+        given = {} if stop is None else {"stop": stop}
+        return Options.of({**self.options, **renamed(kept), **given}, self.model.defaults)
 
     def __repr__(self) -> str:
         names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools or ()) or "no tools"
@@ -172,30 +174,18 @@ def _run(tool: Any, values: dict[str, Any]) -> Any:
 Steps = Generator[Ask, Reply, AirgapReply]
 
 
-def converse(history: Sequence[ChatMessage], tools: Sequence[Any], model: ChatModel, options: Options) -> Steps:
+def converse(model: ChatModel, first: Request, tools: Sequence[Any] = ()) -> Steps:
     """Yield the one or two requests, receive their replies, and return what the caller gets."""
     trace = Trace("AirgapChat")
-    reply = yield from _asked(trace, model, Request(tuple(first_prompt(history, tools)), options=options))
-    if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
-        second = Request(tuple(second_prompt(reply.text, results)), options=options)
-        reply = yield from _asked(trace, model, second)
-    return _finished(trace, reply)
-
-
-def bare(model: ChatModel, request: Request) -> Steps:
-    """Yield the request of the untouched messages and return its reply: what async callers of the original get."""
-    trace = Trace("AirgapChat")
-    reply = yield from _asked(trace, model, request)
-    return _finished(trace, reply)
-
-
-def _asked(trace: Trace, model: ChatModel, request: Request) -> Generator[Ask, Reply, Reply]:
-    """Put one request; what fails leaves the run so far on the error."""
     try:
-        return (yield from asked(trace, model, request))
+        reply = yield from asked(trace, model, first)
+        if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
+            second = Request(tuple(second_prompt(reply.text, results)), options=first.options)
+            reply = yield from asked(trace, model, second)
     except Exception as error:
         trace.fail(error, [])
         raise
+    return _finished(trace, reply)
 
 
 def _finished(trace: Trace, reply: Reply) -> AirgapReply:
@@ -234,7 +224,3 @@ class Bound:
         if name not in ("invoke", "ainvoke", "stream", "astream"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return partial(getattr(self.chat, name), **self.kwargs)
-
-
-def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}
