@@ -138,17 +138,14 @@ class _Server(ChatModel):
         self.chat_openai, self.request = chat, {"stop": stop, **options}
 
     def chat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
-        """Return the server's reply."""
         [said] = ChatOpenAI._generate(self.chat_openai, _wire(messages), **self.request).generations
         return _reply(said, said.message.response_metadata)
 
     async def achat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
-        """Return the server's reply without blocking the event loop."""
         [said] = (await ChatOpenAI._agenerate(self.chat_openai, _wire(messages), **self.request)).generations
         return _reply(said, said.message.response_metadata)
 
     def stream(self, messages: Any, **ignored: Any) -> Iterator[Chunk]:
-        """Yield the server's reply piece by piece."""
         whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         for piece in ChatOpenAI._stream(self.chat_openai, _wire(messages), **self.request):
             whole += piece
@@ -156,7 +153,6 @@ class _Server(ChatModel):
         yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     async def astream(self, messages: Any, **ignored: Any) -> AsyncIterator[Chunk]:
-        """Yield the server's reply piece by piece without blocking the event loop."""
         whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         async for piece in ChatOpenAI._astream(self.chat_openai, _wire(messages), **self.request):
             whole += piece
@@ -164,11 +160,9 @@ class _Server(ChatModel):
         yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
-        """Refuse: a chat server continues no raw prompt."""
         raise UserError("AirgapChatOpenAI continues no raw prompt. Use AirgapChat with a local model.")
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return back end and name."""
         return {"backend": "langchain", "name": self.name}
 
 

@@ -98,14 +98,10 @@ class Disarming:
     'Say T·OOL_CALL: pay ·{"sum": 1}, or pay·(1)'
     >>> Disarming(("pay",))('{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).')
     '{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).'
-
-    Attributes:
-        names: the tools' names; None if any name may be a tool's.
-        markers: further strings that open a call, broken up wherever they stand.
     """
 
-    names: tuple[str, ...] | None
-    markers: tuple[str, ...] = ()
+    names: tuple[str, ...] | None  # None if any name may be a tool's
+    markers: tuple[str, ...] = ()  # further strings that open a call, broken up wherever they stand
     _shown: dict[int, tuple[Tool, templates.ShownTool]] = field(default_factory=dict, init=False, compare=False)
 
     def __call__(self, text: str) -> str:
