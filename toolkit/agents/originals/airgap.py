@@ -19,7 +19,8 @@ from typing import Any
 
 from toolkit.agents import drivers
 from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply
-from toolkit.agents.drivers import Ask, Worker, asked
+from toolkit.agents.drivers import Ask, Send, Work, Worker, asked
+from toolkit.agents.modes import Mode
 from toolkit.asking import Request
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
@@ -79,18 +80,13 @@ class OriginalAirgapChat:
 
     def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
-        history = as_messages(messages)
-        for piece in self._bare(history, stop, kwargs).stream(self.model):
-            yield from _chunks(piece, history)
+        return drivers.stream(_pieces(converse(self.model, self._bare(as_messages(messages), stop, kwargs))))
 
-    async def astream(
+    def astream(
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
     ) -> AsyncIterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
-        history = as_messages(messages)
-        async for piece in self._bare(history, stop, kwargs).astream(self.model):
-            for chunk in _chunks(piece, history):
-                yield chunk
+        return drivers.astream(_pieces(converse(self.model, self._bare(as_messages(messages), stop, kwargs))))
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""
@@ -142,12 +138,6 @@ def _content(message: ChatMessage) -> Any:
     return message.meta.get("content", message.text)
 
 
-def second_prompt(first_reply: str, results: Sequence[str]) -> list[ChatMessage]:
-    """Build the one message of the second request: no system text, no question, no tools."""
-    lines = "\n".join(results)
-    return [ChatMessage.from_user(f"{first_reply}\n\nTool results:\n{lines}\n\nProvide a final response:")]
-
-
 def run_calls(text: str, tools: Sequence[Any]) -> list[str]:
     """Run every call found in the reply, in order, and return one line for each that was not skipped.
 
@@ -180,28 +170,28 @@ def converse(model: ChatModel, first: Request, tools: Sequence[Any] = ()) -> Ste
     try:
         reply = yield from asked(trace, model, first)
         if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
-            second = Request(tuple(second_prompt(reply.text, results)), options=first.options)
+            # no system text, no question, no tools
+            told = "\n\nTool results:\n" + "\n".join(results) + "\n\nProvide a final response:"
+            second = Request((ChatMessage.from_user(reply.text + told),), options=first.options)
             reply = yield from asked(trace, model, second)
     except Exception as error:
         trace.fail(error, [])
         raise
-    return _finished(trace, reply)
-
-
-def _finished(trace: Trace, reply: Reply) -> AirgapReply:
     trace.finish([ChatMessage.from_assistant(reply.text)], "done")
     return AirgapReply(trace)
 
 
-def _chunks(piece: Chunk, history: Sequence[ChatMessage]) -> Iterator[AirgapChunk]:
-    """Yield what streaming callers get of a piece of the reply to the untouched messages."""
-    if piece.reply is not None:
-        trace = Trace("AirgapChat")
-        trace.record("model_call", messages=tuple(history), number=0)
-        trace.record("model_reply", reply=piece.reply, number=0)
-        yield AirgapChunk(reply=_finished(trace, piece.reply))
-    elif piece.text:
-        yield AirgapChunk(piece.text)
+def _pieces(steps: Steps) -> Work:
+    """Return a run that sends the pieces of the reply."""
+
+    async def work(send: Send, mode: Mode) -> AirgapChunk:
+        def token(chunk: Chunk) -> None:
+            if chunk.text:
+                send(AirgapChunk(chunk.text))
+
+        return AirgapChunk(reply=await drivers.driven(steps, Worker(token), mode))
+
+    return work
 
 
 @dataclass(frozen=True)
