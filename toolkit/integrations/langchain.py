@@ -205,13 +205,7 @@ def _record(reply: AirgapReply) -> dict[str, Any]:
         "raw_texts": list(reply.raw_texts),
     }
     names = {"model_name": reply.replies[-1].model} if reply.replies and reply.replies[-1].model else {}
-    return {"response_metadata": {**names, "airgap": record}, "usage_metadata": _usage(reply)}
-
-
-def _usage(reply: AirgapReply) -> Any:
-    """Return the tokens of all requests together, or None where the server does not say."""
     read, written = reply.trace.prompt_tokens, reply.trace.completion_tokens
-    if read is None and written is None:
-        return None
-    read, written = read or 0, written or 0
-    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    usage = {"input_tokens": read or 0, "output_tokens": written or 0, "total_tokens": (read or 0) + (written or 0)}
+    told = read is not None or written is not None  # not every server does
+    return {"response_metadata": {**names, "airgap": record}, "usage_metadata": usage if told else None}

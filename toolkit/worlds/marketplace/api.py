@@ -98,10 +98,9 @@ def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tupl
     arguments = {**_parameters(operation, path, query, headers), **_body(operation, raw)}
     try:
         data = _OPERATIONS[operation["operationId"]](api.shop, arguments)
-    except InvalidRequestError as error:
-        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
-    except MarketplaceError as error:  # every other kind says that something is unknown
-        raise RequestError(HTTPStatus.NOT_FOUND, str(error)) from None
+    except MarketplaceError as error:  # every kind but one says that something is unknown
+        invalid = isinstance(error, InvalidRequestError)
+        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY if invalid else HTTPStatus.NOT_FOUND, str(error)) from None
     return (HTTPStatus.CREATED if method == "POST" else HTTPStatus.OK), data
 
 
