@@ -174,7 +174,12 @@ class Rounds:
         else:
             invoker, bare = self.invoker, call.call
             result = yield Act(lambda mode: invoked(invoker, bare, mode))
-        run.keep(call, result, number, time.perf_counter() - start)
+        result = result if result.error else replace(result, result=_value(result.result))
+        run.history.append(ChatMessage.from_tool(result.result, call.call, result.error))
+        # the trace has the registered name, the history the shown one
+        name = self.registered.get(call.tool_name, call.tool_name)
+        result = replace(result, origin=replace(call.call, tool_name=name))
+        run.trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
 
 
 @dataclass
@@ -225,14 +230,6 @@ class _Progress:
         self.history[-1] = ChatMessage.from_assistant(found.source)
         self.history.append(blocks.repair_message(reasons))
         return True
-
-    def keep(self, call: ExtractedCall, result: ToolCallResult, number: int, seconds: float) -> None:
-        """Put one call's result on record; the trace has the registered name, the history the shown one."""
-        result = result if result.error else replace(result, result=_value(result.result))
-        self.history.append(ChatMessage.from_tool(result.result, call.call, result.error))
-        name = self.rounds.registered.get(call.tool_name, call.tool_name)
-        known = replace(result, origin=replace(call.call, tool_name=name))
-        self.trace.record("tool_result", result=known, number=number, seconds=seconds)
 
 
 def _value(text: Any) -> Any:
