@@ -23,18 +23,13 @@ from toolkit.prompting import templates
 from toolkit.prompting.disarming import SEALED, Disarming
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1|\Z)", re.MULTILINE)
-_REPAIR = "airgap_repair"  # key in a message's meta: our own words about a reply that could not be read
+REPAIR = "airgap_repair"  # key in an empty user message's meta: our own words about a reply that could not be read
 
 
 def run_token(history: Iterable[ChatMessage]) -> str:
     """Return the token of the run that this conversation starts: 16 hex digits of its digest."""
     said = json.dumps([[str(m.role), m.texts, [c.id for c in m.tool_calls]] for m in history], ensure_ascii=False)
     return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def repair_message(reason: str) -> ChatMessage:
-    """Return the message that tells the model why its reply was no call."""
-    return ChatMessage.from_user("", meta={_REPAIR: reason})
 
 
 def as_turns(history: Sequence[ChatMessage], disarm: Disarming, limit: int, last: bool = False) -> list[ChatMessage]:
@@ -54,8 +49,8 @@ def as_turns(history: Sequence[ChatMessage], disarm: Disarming, limit: int, last
             results = [result for item in history[place:end] for result in item.tool_call_results]
             items = [item_of(result, disarm, limit) for result in results]
             turns.append(_block(items, token, last and end == len(history)))
-        elif _REPAIR in message.meta:
-            item = {"error": disarm(message.meta[_REPAIR])}
+        elif REPAIR in message.meta:
+            item = {"error": disarm(message.meta[REPAIR])}
             turns.append(_block([item], token, repair=True))
         else:
             if message.is_from(ChatRole.USER):

@@ -228,7 +228,7 @@ class _Progress:
         self.repaired = True
         reasons = "; ".join(dict.fromkeys(r.detail or r.reason for r in found.rejected)) or found.status
         self.history[-1] = ChatMessage.from_assistant(found.source)
-        self.history.append(blocks.repair_message(reasons))
+        self.history.append(ChatMessage.from_user("", meta={blocks.REPAIR: reasons}))
         return True
 
 
