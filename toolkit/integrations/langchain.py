@@ -159,9 +159,6 @@ class _Server(ChatModel):
             yield Chunk(_text(piece))
         yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
-    def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
-        raise UserError("AirgapChatOpenAI continues no raw prompt. Use AirgapChat with a local model.")
-
     def fingerprint(self) -> dict[str, Any]:
         return {"backend": "langchain", "name": self.name}
 
