@@ -138,17 +138,14 @@ class _Server(ChatModel):
         self.chat_openai, self.request = chat, {"stop": stop, **options}
 
     def chat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
-        """Return the server's reply."""
         [said] = ChatOpenAI._generate(self.chat_openai, _wire(messages), **self.request).generations
         return _reply(said, said.message.response_metadata)
 
     async def achat(self, messages: Any, *ignored: Any, **also_ignored: Any) -> Reply:
-        """Return the server's reply without blocking the event loop."""
         [said] = (await ChatOpenAI._agenerate(self.chat_openai, _wire(messages), **self.request)).generations
         return _reply(said, said.message.response_metadata)
 
     def stream(self, messages: Any, **ignored: Any) -> Iterator[Chunk]:
-        """Yield the server's reply piece by piece."""
         whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         for piece in ChatOpenAI._stream(self.chat_openai, _wire(messages), **self.request):
             whole += piece
@@ -156,19 +153,13 @@ class _Server(ChatModel):
         yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
     async def astream(self, messages: Any, **ignored: Any) -> AsyncIterator[Chunk]:
-        """Yield the server's reply piece by piece without blocking the event loop."""
         whole = ChatGenerationChunk(message=AIMessageChunk(content=""))
         async for piece in ChatOpenAI._astream(self.chat_openai, _wire(messages), **self.request):
             whole += piece
             yield Chunk(_text(piece))
         yield Chunk(reply=_reply(whole, whole.generation_info or {}))
 
-    def complete_stream(self, prompt: str, **ignored: Any) -> Iterator[Chunk]:
-        """Refuse: a chat server continues no raw prompt."""
-        raise UserError("AirgapChatOpenAI continues no raw prompt. Use AirgapChat with a local model.")
-
     def fingerprint(self) -> dict[str, Any]:
-        """Return back end and name."""
         return {"backend": "langchain", "name": self.name}
 
 
@@ -211,13 +202,7 @@ def _record(reply: AirgapReply) -> dict[str, Any]:
         "raw_texts": list(reply.raw_texts),
     }
     names = {"model_name": reply.replies[-1].model} if reply.replies and reply.replies[-1].model else {}
-    return {"response_metadata": {**names, "airgap": record}, "usage_metadata": _usage(reply)}
-
-
-def _usage(reply: AirgapReply) -> Any:
-    """Return the tokens of all requests together, or None where the server does not say."""
     read, written = reply.trace.prompt_tokens, reply.trace.completion_tokens
-    if read is None and written is None:
-        return None
-    read, written = read or 0, written or 0
-    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    usage = {"input_tokens": read or 0, "output_tokens": written or 0, "total_tokens": (read or 0) + (written or 0)}
+    told = read is not None or written is not None  # not every server does
+    return {"response_metadata": {**names, "airgap": record}, "usage_metadata": usage if told else None}

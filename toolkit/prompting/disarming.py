@@ -1,11 +1,9 @@
 """How does a text that is not ours lose what could be read as a call, or as a turn? Disarming, the one way of all.
 
-What users, tools and other people's tool descriptions say reaches the model with a dot in every place where a reader
-of replies would begin to read: `<·tool_call>`, `T·OOL_CALL: pay {}`, `pay·(1)`, `{·"name": "pay"}`. So no part of an
-echo is a call, wherever it begins, with its back-ticks or without. Where a call may begin is taken from the tables of
-`toolkit.extraction`, and what depends on a tool's name from the names that are offered; a text that holds neither
-stays as it is, byte for byte. Each text is passed over a fixed number of times, so that it takes linear time.
-
+It gets a dot in every place where a reader of replies would begin to read: `<·tool_call>`, `T·OOL_CALL: pay {}`,
+`pay·(1)`, `{·"name": "pay"}`. So no part of an echo is a call, wherever it begins, with its back-ticks or without.
+These places come from the tables of `toolkit.extraction` and from the names of the tools; a text without any stays as
+it is, byte for byte. Each text is passed over a fixed number of times, so that it takes linear time.
 Not here: reading calls (`toolkit.extraction`); what a protocol shows (`toolkit.prompting.protocols`).
 """
 
@@ -98,14 +96,10 @@ class Disarming:
     'Say T·OOL_CALL: pay ·{"sum": 1}, or pay·(1)'
     >>> Disarming(("pay",))('{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).')
     '{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).'
-
-    Attributes:
-        names: the tools' names; None if any name may be a tool's.
-        markers: further strings that open a call, broken up wherever they stand.
     """
 
-    names: tuple[str, ...] | None
-    markers: tuple[str, ...] = ()
+    names: tuple[str, ...] | None  # None if any name may be a tool's
+    markers: tuple[str, ...] = ()  # further strings that open a call, broken up wherever they stand
     _shown: dict[int, tuple[Tool, templates.ShownTool]] = field(default_factory=dict, init=False, compare=False)
 
     def __call__(self, text: str) -> str:
@@ -172,7 +166,8 @@ class Disarming:
             if (ahead := _AHEAD.match(text, found.end())) and (
                 not ahead["name"] or ahead["more"] or self.ends_in_name(ahead["name"])
             ):
-                cuts.add(_first_letter(found) + 1)
+                letters = (place for place in range(*found.span()) if text[place].isalpha())
+                cuts.add(next(letters, found.start()) + 1)
         for pattern, group, shift in _NAMED:
             for found in pattern.finditer(text):
                 if found.start(group) >= 0 and self.ends_in_name(found["name"]):
@@ -264,10 +259,6 @@ def _decoded(escape: re.Match[str]) -> str:
 def _apart(gap: str) -> bool:
     """Tell whether what stands between two words parts them, in JSON, as blanks and hyphens in a name do not."""
     return gap.strip(" \t_-") != ""
-
-
-def _first_letter(found: re.Match[str]) -> int:
-    return next((place for place in range(*found.span()) if found.string[place].isalpha()), found.start())
 
 
 def _opened(one: Syntax) -> tuple[str, str]:

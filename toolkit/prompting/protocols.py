@@ -39,7 +39,7 @@ Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
 _MOST_BYTES = 1_000_000  # of one file
-_KINDS: dict[Any, str] = {str: "text", list: "a list", dict: "a table"}
+_KINDS: dict[Any, str] = {str: "text", list: "a list of texts", dict: "a table"}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -186,9 +186,8 @@ class Protocol:
             text = "\n".join(self.result_text(result, tools) for result in message.tool_call_results)
             return ChatMessage.from_user(text, message.meta)
         if message.is_from(ChatRole.FUNCTION):  # a result too, in OpenAI's older form
-            return ChatMessage.from_user(
-                self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
-            )
+            result = ToolCallResult(text, ToolCall(message.name or ""))
+            return ChatMessage.from_user(self.result_text(result, tools), message.meta)
         if message.is_from(ChatRole.USER):
             said = text if is_sealed(message) else self.disarm(text, tools)
             return ChatMessage.from_user(said, message.meta, message.name)
@@ -226,14 +225,12 @@ def load_protocol(name: str | Path | Protocol) -> Protocol:
     if isinstance(name, Protocol):
         return name
     folder = Path(name)
+    with contextlib.suppress(OSError, ValueError, RuntimeError):  # no path of this system
+        folder = folder if is_protocol(folder) else folder.expanduser()
+        if folder.is_dir() and not is_protocol(folder):
+            raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
     if not is_protocol(folder):
         bundled = resources.root() / "prompts" / str(name)
-        with contextlib.suppress(OSError, ValueError, RuntimeError):  # no path of this system
-            folder = folder.expanduser()
-            if folder.is_dir() and not is_protocol(folder):
-                raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
-        if is_protocol(folder):
-            return _read(folder.resolve())
         if not is_protocol(bundled) or len(Path(name).parts) != 1:
             raise ConfigError(f"There is no protocol {str(name)!r}. {did_you_mean(str(name), list_protocols())}")
         folder = bundled
@@ -260,11 +257,8 @@ def list_protocols() -> list[str]:
 
 def _read(folder: Path) -> Protocol:
     toml = str(folder / "protocol.toml")
-    files = {
-        path.name: _text(path, folder)
-        for path in sorted(folder.iterdir())
-        if path.suffix in (".toml", ".jinja", ".jsonl")
-    }
+    kept = (path for path in sorted(folder.iterdir()) if path.suffix in (".toml", ".jinja", ".jsonl"))
+    files = {path.name: _text(path, folder) for path in kept}
     missing = [n for n in ("system.jinja", "call.jinja", "tool_result.jinja") if n not in files]
     if missing:
         raise ConfigError(f"Protocol folder {str(folder)!r} lacks {', '.join(missing)}.")
@@ -285,8 +279,8 @@ def _read(folder: Path) -> Protocol:
         name=folder.name,
         folder=folder,
         syntax=head["syntax"],
-        fallbacks=_words(head, "fallbacks", toml),
-        markers=_words(head, "markers", toml),
+        fallbacks=tuple(_held(head, "fallbacks", [], toml)),
+        markers=tuple(_held(head, "markers", [], toml)),
         keys=(_held(schema, "name", "name", toml), _held(schema, "arguments", "arguments", toml)),
         files=files,
         aliases=_pairs(schema.get("aliases"), toml),
@@ -303,18 +297,12 @@ def _text(path: Path, folder: Path) -> str:
 
 
 def _held(table: Mapping[str, Any], key: str, plain: Any, toml: str) -> Any:
-    """Return a value of the kind that its default is of."""
+    """Return a value of the kind that its default is of; a list holds texts."""
     value = table.get(key, plain)
-    if not isinstance(value, type(plain)):
+    words = value if isinstance(value, list) else ()
+    if not isinstance(value, type(plain)) or not all(isinstance(word, str) and word for word in words):
         raise ConfigError(f"{toml!r}: {key} must be {_KINDS[type(plain)]}, not {value!r:.100}.")
     return value
-
-
-def _words(table: Mapping[str, Any], key: str, toml: str) -> tuple[str, ...]:
-    words = _held(table, key, [], toml)
-    if not all(isinstance(word, str) and word for word in words):
-        raise ConfigError(f"{toml!r}: {key} must be a list of texts, not {words!r:.100}.")
-    return tuple(words)
 
 
 def _pairs(aliases: Any, toml: str) -> tuple[tuple[str, str], ...] | None:

@@ -2,9 +2,8 @@
 
 Templates are jinja2 in its immutable sandbox with strict undefined variables. They see plain data only: a tool is
 its name, description and schema, never the function behind it, and nothing but text and list methods can be
-called. Repetition is bounded. Filters: `json` (compact, non-ASCII
-kept), `signature` (name(city: string, days?: integer = 1)), `spec` (the tool as JSON), `arguments` (one line each),
-`example` (an arguments object with a placeholder for each value).
+called. Repetition is bounded. Filters: `json` (non-ASCII kept), `signature` (name(city: string, days?: integer = 1)),
+`spec` (the tool as JSON), `arguments` (one line each), `example` (an arguments object with placeholders).
 Not here: which templates there are (`toolkit.prompting.protocols`).
 """
 
@@ -112,8 +111,8 @@ def fill(
 
     check(source, where)
     try:
-        plain_values = {name: plain(value) for name, value in values.items()}
-        return str(_compiled(source).render({**plain_values, "range": sandbox.Rounds(), _TO_JSON: to_json}))
+        seen = {name: plain(value) for name, value in values.items()}
+        return str(_compiled(source).render({**seen, "range": sandbox.Rounds(), _TO_JSON: to_json}))
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as error:
         known = ", ".join(sorted(values))  # RecursionError is a RuntimeError
         raise ConfigError(f"Template {where!r} failed: {error}. It can use: {known}.") from None

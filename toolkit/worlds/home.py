@@ -30,24 +30,24 @@ class Home(DictWorld):
     def set_temperature(self, room: str, celsius: float) -> Json:
         """Set what a room is heated or cooled to."""
         self._check_celsius(celsius)
-        self._room(room)["wanted_celsius"] = celsius
-        return {"room": room, "wanted_celsius": celsius, "now_celsius": self._room(room)["celsius"]}
+        self.now["rooms"][room]["wanted_celsius"] = celsius
+        return {"room": room, "wanted_celsius": celsius, "now_celsius": self.now["rooms"][room]["celsius"]}
 
     def switch_light(self, room: str, on: bool, brightness: int = 100) -> Json:
         """Switch or dim a light."""
-        self._room(room)["light"] = brightness if on else 0
-        return {"room": room, "light": self._room(room)["light"]}
+        self.now["rooms"][room]["light"] = brightness if on else 0
+        return {"room": room, "light": self.now["rooms"][room]["light"]}
 
     def set_blinds(self, room: str, position: int) -> Json:
         """Move blinds; in strong wind they stay open."""
         if self.now["wind_alarm"] and position > 0:
             raise WorldError("The wind alarm is on: blinds can only be opened (position 0). Try again later.")
-        self._room(room)["blinds"] = position
+        self.now["rooms"][room]["blinds"] = position
         return {"room": room, "blinds": position}
 
     def get_indoor_climate(self, room: str) -> Json:
         """Measure a room."""
-        return {"room": room, **{key: self._room(room)[key] for key in ("celsius", "humidity")}}
+        return {"room": room, **{key: self.now["rooms"][room][key] for key in ("celsius", "humidity")}}
 
     def get_energy_use(self, period: str, device: str = "whole house") -> Json:
         """Tell the kWh of a period."""
@@ -101,7 +101,7 @@ class Home(DictWorld):
             if clean and start < clean[-1]["end"]:
                 raise WorldError(f"The slot from {start} overlaps the one before. Give slots earliest first.")
             clean.append({"start": start, "end": end, "celsius": slot["celsius"]})
-        self._room(room)["schedule"] = clean
+        self.now["rooms"][room]["schedule"] = clean
         return {"room": room, "schedule": clean}
 
     def create_scene(self, name: str, lights: list[Json], blinds_position: int | None = None) -> Json:
@@ -116,12 +116,8 @@ class Home(DictWorld):
 
     def set_alert(self, room: str, condition: Json) -> Json:
         """Add an alert to a room."""
-        self._room(room)["alerts"].append(condition)
-        return {"room": room, "alerts": self._room(room)["alerts"]}
-
-    def _room(self, room: str) -> Json:
-        found: Json = self.now["rooms"][room]
-        return found
+        self.now["rooms"][room]["alerts"].append(condition)
+        return {"room": room, "alerts": self.now["rooms"][room]["alerts"]}
 
     def _check_celsius(self, celsius: float) -> None:
         if not _COLDEST <= celsius <= _WARMEST:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import json
+import pkgutil
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time
@@ -36,20 +36,15 @@ class WorldError(ToolError):
 
 @runtime_checkable
 class World(Protocol):
-    """Hold a state and the tools that read and change it.
-
-    Attributes:
-        tools: what `as_tools` reads; `effect` says truly which of them change something.
-        state: JSON data; a copy, so that a later call does not change it.
-    """
+    """Hold a state and the tools that read and change it."""
 
     @property
     def tools(self) -> Iterable[Any]:
-        """Return the tools of this very world."""
+        """Return the tools of this very world, as `as_tools` reads them; `effect` says truly which change something."""
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """Return the state as it is now."""
+        """Return the state as it is now, as JSON data; a copy, so that a later call does not change it."""
 
 
 def load_world(name: str, start: Mapping[str, Any] | None = None, worlds: Mapping[str, Make] | None = None) -> World:
@@ -67,7 +62,7 @@ def load_world(name: str, start: Mapping[str, Any] | None = None, worlds: Mappin
     if not isinstance(name, str) or (name not in own and name not in WORLDS):
         hint = did_you_mean(str(name), [*own, *WORLDS])
         raise ConfigError(f"There is no world {name!r}. {hint} Give one of your own: worlds={{{name!r}: YourClass}}.")
-    make = own[name] if name in own else _bundled(name)
+    make = own[name] if name in own else pkgutil.resolve_name(WORLDS[name])
     try:
         world = make(start)
     except ConfigError:
@@ -79,28 +74,18 @@ def load_world(name: str, start: Mapping[str, Any] | None = None, worlds: Mappin
     return world
 
 
-def _bundled(name: str) -> Make:
-    module, _, kind = WORLDS[name].partition(":")
-    make: Make = getattr(importlib.import_module(module), kind)
-    return make
-
-
 class DictWorld:
     """Keep the state in one dict; a subclass has one method for each tool of `data/cases/DOMAIN.tools.json`.
 
     The usual start is `data/cases/worlds/DOMAIN.json`. What grows is a list there, or an empty mapping; every other
     mapping keeps its keys.
 
-    Attributes:
-        domain: the name of the files that hold tools and start.
-        effects: tool -> effect, of those that do more than read.
-
     Raises:
         ConfigError: the start names something that the world does not have.
     """
 
-    domain: ClassVar[str]
-    effects: ClassVar[Mapping[str, Effect]]
+    domain: ClassVar[str]  # the name of the files that hold tools and start
+    effects: ClassVar[Mapping[str, Effect]]  # of the tools that do more than read
 
     def __init__(self, start: Mapping[str, Any] | None = None) -> None:
         usual = _data(f"worlds/{self.domain}.json")
@@ -146,8 +131,17 @@ def laid_over(base: Any, changes: Any) -> Any:
 def bound_tools(world: object, domain: str, effects: Mapping[str, Effect]) -> list[Tool]:
     """Return the tools that a case file describes, each run by the world's method of its name, one at a time."""
     lock = threading.RLock()
+
+    def alone(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(**arguments: Any) -> Any:
+            with lock:
+                return method(**arguments)
+
+        return call
+
     return [
-        Tool(**spec, function=_alone(getattr(world, spec["name"]), lock), effect=effects.get(spec["name"], "reads"))
+        Tool(**spec, function=alone(getattr(world, spec["name"])), effect=effects.get(spec["name"], "reads"))
         for spec in _data(f"{domain}.tools.json")
     ]
 
@@ -155,15 +149,6 @@ def bound_tools(world: object, domain: str, effects: Mapping[str, Effect]) -> li
 @functools.cache
 def _data(name: str) -> Any:
     return json.loads(resources.path(f"data/cases/{name}").read_text("utf-8"))
-
-
-def _alone(method: Callable[..., Any], lock: threading.RLock) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def call(**arguments: Any) -> Any:
-        with lock:
-            return method(**arguments)
-
-    return call
 
 
 def pick(name: Any, known: Mapping[str, Any], what: str) -> tuple[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from toolkit.prompting import templates
 from toolkit.prompting.disarming import SEALED, Disarming
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1|\Z)", re.MULTILINE)
-_REPAIR = "airgap_repair"  # key in a message's meta: our own words about a reply that could not be read
+REPAIR = "airgap_repair"  # key in an empty user message's meta: our own words about a reply that could not be read
 
 
 def run_token(history: Iterable[ChatMessage]) -> str:
@@ -32,19 +32,11 @@ def run_token(history: Iterable[ChatMessage]) -> str:
     return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def repair_message(reason: str) -> ChatMessage:
-    """Return the message that tells the model why its reply was no call."""
-    return ChatMessage.from_user("", meta={_REPAIR: reason})
-
-
 def as_turns(history: Sequence[ChatMessage], disarm: Disarming, limit: int, last: bool = False) -> list[ChatMessage]:
-    """Return the conversation with results as blocks, and with nothing that passes for a block in users' words.
+    """Return the conversation with results as blocks, those of neighbouring calls in one turn.
 
-    Args:
-        history: the conversation; results of neighbouring calls share one turn.
-        disarm: what takes calls and blocks out of results; the protocol does so in users' words.
-        limit: most characters of one result's JSON.
-        last: whether the model must answer now, without another call.
+    Calls and blocks are taken out of results here, out of users' words by the protocol. A result's JSON has `limit`
+    characters at most; with `last` the model is told to answer now.
     """
     turns: list[ChatMessage] = []
     token, place = run_token(()), 0
@@ -57,8 +49,8 @@ def as_turns(history: Sequence[ChatMessage], disarm: Disarming, limit: int, last
             results = [result for item in history[place:end] for result in item.tool_call_results]
             items = [item_of(result, disarm, limit) for result in results]
             turns.append(_block(items, token, last and end == len(history)))
-        elif _REPAIR in message.meta:
-            item = {"error": disarm(message.meta[_REPAIR])}
+        elif REPAIR in message.meta:
+            item = {"error": disarm(message.meta[REPAIR])}
             turns.append(_block([item], token, repair=True))
         else:
             if message.is_from(ChatRole.USER):
@@ -71,8 +63,7 @@ def as_turns(history: Sequence[ChatMessage], disarm: Disarming, limit: int, last
 def _block(items: list[dict[str, Any]], token: str, last: bool = False, repair: bool = False) -> ChatMessage:
     path = resources.path("prompts/airgap_chat/tool_results.jinja")
     values = {"items": items, "token": token, "last": last, "repair": repair}
-    text = templates.fill(path.read_text("utf-8"), values, str(path)).strip()
-    return ChatMessage.from_user(text, dict(SEALED))
+    return ChatMessage.from_user(templates.fill(path.read_text("utf-8"), values, str(path)).strip(), dict(SEALED))
 
 
 def item_of(result: ToolCallResult, disarm: Disarming, limit: int) -> dict[str, Any]:
@@ -106,36 +97,39 @@ def _decoded(value: Any) -> Any:
 
 def without_quoted(found: Extraction, history: Iterable[ChatMessage]) -> Extraction:
     """Take out the calls that the reply copied, marker and all, from a user's or a tool's text."""
-    foreign = [_squeezed(text) for m in history for text in _foreign_texts(m)]
-    quoted = [call for call in found.calls if any(_squeezed(_source(found, call)) in text for text in foreign)]
-    left = _turned_down(found, quoted, "quoted", "the call was copied from the user's text or a result")
-    return left if left.calls or not quoted else replace(left, status="broken")
+    foreign: list[str] = []
+    for said in history:
+        texts = said.texts if said.is_from(ChatRole.USER) else [str(one.result) for one in said.tool_call_results]
+        foreign += map(_squeezed, texts)
+
+    def is_quoted(call: ExtractedCall) -> bool:
+        # a native call has no text that could have been copied
+        text = _squeezed(found.source[slice(*call.span)])
+        return bool(text) and any(text in one for one in foreign)
+
+    detail = "the call was copied from the user's text or a result"
+    return _turned_down(found, is_quoted, "quoted", detail, status="broken")
 
 
 def without_fenced(found: Extraction) -> Extraction:
     """Take out the calls in code fences, as examples stand there; without other calls the reply is the answer."""
     fences = [match.span() for match in _FENCE.finditer(found.source)]
-    fenced = [c for c in found.calls if any(start < c.span[1] and c.span[0] < end for start, end in fences)]
-    left = _turned_down(found, fenced, "fenced", "it stands in a code fence")
-    return left if left.calls or not fenced else replace(left, text=found.source, status="abstained")
+
+    def is_fenced(call: ExtractedCall) -> bool:
+        return any(start < call.span[1] and call.span[0] < end for start, end in fences)
+
+    return _turned_down(found, is_fenced, "fenced", "it stands in a code fence", text=found.source, status="abstained")
 
 
-def _turned_down(found: Extraction, calls: Sequence[ExtractedCall], reason: str, detail: str) -> Extraction:
-    gone = {id(call) for call in calls}
-    rejected = [Rejected(call.span, call.syntax, reason, detail, call.tool_name) for call in calls]
-    kept = tuple(call for call in found.calls if id(call) not in gone)
-    return replace(found, calls=kept, rejected=(*found.rejected, *rejected)) if gone else found
-
-
-def _foreign_texts(message: ChatMessage) -> list[str]:
-    if message.is_from(ChatRole.USER):
-        return message.texts
-    return [str(result.result) for result in message.tool_call_results]
-
-
-def _source(found: Extraction, call: ExtractedCall) -> str:
-    start, end = call.span
-    return found.source[start:end] or "\0"  # a native call has no text that could have been copied
+def _turned_down(
+    found: Extraction, is_out: Callable[[ExtractedCall], bool], reason: str, detail: str, **if_none_stays: Any
+) -> Extraction:
+    out = [call for call in found.calls if is_out(call)]
+    if not out:
+        return found
+    rejected = [Rejected(call.span, call.syntax, reason, detail, call.tool_name) for call in out]
+    kept = tuple(call for call in found.calls if call not in out)
+    return replace(found, calls=kept, rejected=(*found.rejected, *rejected), **({} if kept else if_none_stays))
 
 
 def _squeezed(text: str) -> str:

@@ -14,13 +14,12 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Literal
 
 from toolkit.agents import drivers, modes
 from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply, Rounds, Steps
-from toolkit.agents.drivers import Ask, Send, Work, Worker
-from toolkit.agents.originals.airgap import OriginalAirgapChat
+from toolkit.agents.drivers import Send, Work, Worker
+from toolkit.agents.originals.airgap import KNOWN_OPTIONS, OriginalAirgapChat, renamed
 from toolkit.asking import stream_reader
 from toolkit.errors import ConfigError, check_word
 from toolkit.extraction.stream import StreamEvent, StreamExtractor
@@ -33,7 +32,6 @@ from toolkit.tools import Tool, as_tools
 from toolkit.traces import Event, Trace
 
 Mode = Literal["default", "compat"]
-ALLOWED_OPTIONS = ("max_tokens", *(item.name for item in fields(Options)))
 
 
 class AirgapChat:
@@ -76,16 +74,16 @@ class AirgapChat:
         max_rounds: int = 5,
         max_result_chars: int = 4000,
         ignore_fenced: bool = False,
-        allowed: Sequence[str] = ALLOWED_OPTIONS,
+        allowed: Sequence[str] = KNOWN_OPTIONS,
         **options: Any,
     ) -> None:
         for name in allowed:
-            check_word("option in allowed=", name, ALLOWED_OPTIONS)
+            check_word("option in allowed=", name, KNOWN_OPTIONS)
         if max_rounds < 1 or max_result_chars < 1:
             raise ConfigError(f"max_rounds ({max_rounds!r}) and max_result_chars ({max_result_chars!r}) start at 1.")
         self.model: ChatModel = as_model(model)
         self.tools: Sequence[Tool] = []
-        self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)} if recipe is None else {}
+        self.options: dict[str, Any] = {"temperature": temperature, **renamed(options)} if recipe is None else {}
         recipe = recipe or Recipe.of_model(self.model, protocol, options=self.options)
         limits = {"max_rounds": max_rounds, "max_result_chars": max_result_chars, "ignore_fenced": ignore_fenced}
         self._rounds = Rounds(recipe, self.model, **limits)  # type: ignore[arg-type] # two numbers and a flag
@@ -174,22 +172,18 @@ class AirgapChat:
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""
-        step = next(self.steps(messages))
-        assert isinstance(step, Ask)
-        return list(step.request.messages)
+        return list(next(self.steps(messages)).request.messages)  # type: ignore[union-attr] # the first step asks
 
     def steps(
         self, messages: Any, stop: str | Sequence[str] | None = None, trace: Trace | None = None, **kwargs: Any
     ) -> Steps:
         """Return the run as a generator without I/O, for a driver of your own; see `Rounds.steps`."""
-        options = {**self.options, **self._keep(kwargs)}
-        if stop is not None:
-            options["stop"] = stop
+        options = {**self.options, **self._keep(kwargs), **({} if stop is None else {"stop": stop})}
         Options.of(options)
         return self._rounds.steps(as_messages(messages), trace or Trace("AirgapChat"), options)
 
     def _keep(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        return _renamed(kept(kwargs, self._allowed, self._warned, "AirgapChat"))
+        return renamed(kept(kwargs, self._allowed, self._warned, "AirgapChat"))
 
     def __repr__(self) -> str:
         names = ", ".join(tool.name for tool in self.tools) or "no tools"
@@ -205,16 +199,8 @@ def kept(kwargs: Mapping[str, Any], allowed: Collection[str], warned: set[str], 
     return {name: value for name, value in kwargs.items() if name in allowed}
 
 
-def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}
-
-
 class VisibleText:
-    """Pass on the words of a run, reply after reply, as they come; see `take`.
-
-    Args:
-        reader: makes what reads one reply while it is written.
-    """
+    """Pass on the words of a run, reply after reply, as they come; `reader` makes what reads one reply."""
 
     def __init__(self, reader: Callable[[], StreamExtractor]) -> None:
         self._reader = reader
@@ -231,9 +217,8 @@ class VisibleText:
             self._stream = self._reader()
         if words:
             words = ("\n" if self._starts and not self._last.endswith("\n") else "") + words
-            self._last, self._starts = words, False
-        if chunk.reply is not None:
-            self._starts = True
+            self._last = words
+        self._starts = chunk.reply is not None or (self._starts and not words)
         return words
 
 

@@ -169,11 +169,17 @@ class Rounds:
         number, start = len(run.trace.events), time.perf_counter()
         run.trace.record("tool_call", call=call.call, number=number)
         if call.unknown_tool or self.invoker is None:
-            result = run.unknown(call)
+            hint = did_you_mean(call.tool_name, [tool.name for tool in self.tools])
+            result = ToolCallResult(f"There is no tool {call.tool_name!r}. {hint}", call.call, True)
         else:
             invoker, bare = self.invoker, call.call
             result = yield Act(lambda mode: invoked(invoker, bare, mode))
-        run.keep(call, result, number, time.perf_counter() - start)
+        result = result if result.error else replace(result, result=_value(result.result))
+        run.history.append(ChatMessage.from_tool(result.result, call.call, result.error))
+        # the trace has the registered name, the history the shown one
+        name = self.registered.get(call.tool_name, call.tool_name)
+        result = replace(result, origin=replace(call.call, tool_name=name))
+        run.trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
 
 
 @dataclass
@@ -222,23 +228,8 @@ class _Progress:
         self.repaired = True
         reasons = "; ".join(dict.fromkeys(r.detail or r.reason for r in found.rejected)) or found.status
         self.history[-1] = ChatMessage.from_assistant(found.source)
-        self.history.append(blocks.repair_message(reasons))
+        self.history.append(ChatMessage.from_user("", meta={blocks.REPAIR: reasons}))
         return True
-
-    def unknown(self, call: ExtractedCall) -> ToolCallResult:
-        """Answer a call of a tool that is not there."""
-        names = [tool.name for tool in self.rounds.tools]
-        return ToolCallResult(
-            f"There is no tool {call.tool_name!r}. {did_you_mean(call.tool_name, names)}", call.call, True
-        )
-
-    def keep(self, call: ExtractedCall, result: ToolCallResult, number: int, seconds: float) -> None:
-        """Put one call's result on record; the trace has the registered name, the history the shown one."""
-        result = result if result.error else replace(result, result=_value(result.result))
-        self.history.append(ChatMessage.from_tool(result.result, call.call, result.error))
-        name = self.rounds.registered.get(call.tool_name, call.tool_name)
-        known = replace(result, origin=replace(call.call, tool_name=name))
-        self.trace.record("tool_result", result=known, number=number, seconds=seconds)
 
 
 def _value(text: Any) -> Any:

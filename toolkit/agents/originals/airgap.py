@@ -19,7 +19,8 @@ from typing import Any
 
 from toolkit.agents import drivers
 from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply
-from toolkit.agents.drivers import Ask, Worker, asked
+from toolkit.agents.drivers import Ask, Send, Work, Worker, asked
+from toolkit.agents.modes import Mode
 from toolkit.asking import Request
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
@@ -28,8 +29,13 @@ from toolkit.tools import Tool
 from toolkit.traces import Trace
 
 KEPT_OPTIONS = ("temperature", "max_tokens", "stop")
-_KNOWN = ("max_tokens", *(item.name for item in fields(Options)))
+KNOWN_OPTIONS = ("max_tokens", *(item.name for item in fields(Options)))
 _CALL = re.compile(r"TOOL_CALL:\s*(\w+)\s*({.*?})", re.DOTALL)
+
+
+def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options under the names that a ChatModel knows."""
+    return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}
 
 
 class OriginalAirgapChat:
@@ -46,7 +52,7 @@ class OriginalAirgapChat:
     def __init__(self, model: ChatModel | str, temperature: float = 0.0, **options: Any) -> None:
         self.model: ChatModel = as_model(model)
         self.tools: Sequence[Any] = []
-        self.options: dict[str, Any] = {"temperature": temperature, **_renamed(options)}
+        self.options: dict[str, Any] = {"temperature": temperature, **renamed(options)}
         Options.of(self.options)
         self._warned: set[str] = set()
 
@@ -64,28 +70,23 @@ class OriginalAirgapChat:
         """Answer the last user text; the reply carries no calls and no results, as the original's does not."""
         history = as_messages(messages)
         kept = {name: value for name, value in kwargs.items() if name in KEPT_OPTIONS}
-        options = self._options(stop, kept)
-        return drivers.drive(converse(history, self.tools, self.model, options), Worker())
+        first = Request(tuple(first_prompt(history, self.tools)), options=self._options(stop, kept))
+        return drivers.drive(converse(self.model, first, self.tools), Worker())
 
     async def ainvoke(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> AirgapReply:
         """Ask the model directly, without tools or prompt, and with every option that the model knows."""
         history = as_messages(messages)
-        return await drivers.adrive(bare(self.model, self._bare(history, stop, kwargs)), Worker())
+        return await drivers.adrive(converse(self.model, self._bare(history, stop, kwargs)), Worker())
 
     def stream(self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any) -> Iterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
-        history = as_messages(messages)
-        for piece in self._bare(history, stop, kwargs).stream(self.model):
-            yield from _chunks(piece, history)
+        return drivers.stream(_pieces(converse(self.model, self._bare(as_messages(messages), stop, kwargs))))
 
-    async def astream(
+    def astream(
         self, messages: Any, stop: str | Sequence[str] | None = None, **kwargs: Any
     ) -> AsyncIterator[AirgapChunk]:
         """Ask the model directly, as `ainvoke` does, and yield the pieces of its reply."""
-        history = as_messages(messages)
-        async for piece in self._bare(history, stop, kwargs).astream(self.model):
-            for chunk in _chunks(piece, history):
-                yield chunk
+        return drivers.astream(_pieces(converse(self.model, self._bare(as_messages(messages), stop, kwargs))))
 
     def prompt(self, messages: Any) -> list[ChatMessage]:
         """Return exactly what the first request would send."""
@@ -93,21 +94,18 @@ class OriginalAirgapChat:
 
     def _bare(self, history: Sequence[ChatMessage], stop: Any, kwargs: Mapping[str, Any]) -> Request:
         """Return the request round the prompt: the original cleans only the options of its own requests."""
-        taken = {name: value for name, value in kwargs.items() if name in _KNOWN or name == "tools"}
+        taken = {name: value for name, value in kwargs.items() if name in KNOWN_OPTIONS or name == "tools"}
         choice = kwargs.get("tool_choice")
         taken |= {"tool_choice": choice} if isinstance(choice, str) else {}  # a ChatModel takes a name or a word
         for name in kwargs.keys() - taken.keys() - self._warned:
             self._warned.add(name)
             warnings.warn(f"AirgapChat drops {name}={kwargs[name]!r}: no model takes it.", UserWarning, stacklevel=3)
         tools, choice = taken.pop("tools", None), taken.pop("tool_choice", None)
-        said = tuple(history)
-        return Request(said, tools=tools, options=self._options(stop, taken), tool_choice=choice)
+        return Request(tuple(history), tools=tools, options=self._options(stop, taken), tool_choice=choice)
 
     def _options(self, stop: Any, kept: Mapping[str, Any]) -> Options:
-        asked = {**self.options, **_renamed(kept)}
-        if stop is not None:
-            asked["stop"] = stop
-        return Options.of(asked, self.model.defaults)
+        given = {} if stop is None else {"stop": stop}
+        return Options.of({**self.options, **renamed(kept), **given}, self.model.defaults)
 
     def __repr__(self) -> str:
         names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools or ()) or "no tools"
@@ -140,12 +138,6 @@ def _content(message: ChatMessage) -> Any:
     return message.meta.get("content", message.text)
 
 
-def second_prompt(first_reply: str, results: Sequence[str]) -> list[ChatMessage]:
-    """Build the one message of the second request: no system text, no question, no tools."""
-    lines = "\n".join(results)
-    return [ChatMessage.from_user(f"{first_reply}\n\nTool results:\n{lines}\n\nProvide a final response:")]
-
-
 def run_calls(text: str, tools: Sequence[Any]) -> list[str]:
     """Run every call found in the reply, in order, and return one line for each that was not skipped.
 
@@ -172,46 +164,34 @@ def _run(tool: Any, values: dict[str, Any]) -> Any:
 Steps = Generator[Ask, Reply, AirgapReply]
 
 
-def converse(history: Sequence[ChatMessage], tools: Sequence[Any], model: ChatModel, options: Options) -> Steps:
+def converse(model: ChatModel, first: Request, tools: Sequence[Any] = ()) -> Steps:
     """Yield the one or two requests, receive their replies, and return what the caller gets."""
     trace = Trace("AirgapChat")
-    reply = yield from _asked(trace, model, Request(tuple(first_prompt(history, tools)), options=options))
-    if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
-        second = Request(tuple(second_prompt(reply.text, results)), options=options)
-        reply = yield from _asked(trace, model, second)
-    return _finished(trace, reply)
-
-
-def bare(model: ChatModel, request: Request) -> Steps:
-    """Yield the request of the untouched messages and return its reply: what async callers of the original get."""
-    trace = Trace("AirgapChat")
-    reply = yield from _asked(trace, model, request)
-    return _finished(trace, reply)
-
-
-def _asked(trace: Trace, model: ChatModel, request: Request) -> Generator[Ask, Reply, Reply]:
-    """Put one request; what fails leaves the run so far on the error."""
     try:
-        return (yield from asked(trace, model, request))
+        reply = yield from asked(trace, model, first)
+        if tools and isinstance(reply.text, str) and (results := run_calls(reply.text, tools)):
+            # no system text, no question, no tools
+            told = "\n\nTool results:\n" + "\n".join(results) + "\n\nProvide a final response:"
+            second = Request((ChatMessage.from_user(reply.text + told),), options=first.options)
+            reply = yield from asked(trace, model, second)
     except Exception as error:
         trace.fail(error, [])
         raise
-
-
-def _finished(trace: Trace, reply: Reply) -> AirgapReply:
     trace.finish([ChatMessage.from_assistant(reply.text)], "done")
     return AirgapReply(trace)
 
 
-def _chunks(piece: Chunk, history: Sequence[ChatMessage]) -> Iterator[AirgapChunk]:
-    """Yield what streaming callers get of a piece of the reply to the untouched messages."""
-    if piece.reply is not None:
-        trace = Trace("AirgapChat")
-        trace.record("model_call", messages=tuple(history), number=0)
-        trace.record("model_reply", reply=piece.reply, number=0)
-        yield AirgapChunk(reply=_finished(trace, piece.reply))
-    elif piece.text:
-        yield AirgapChunk(piece.text)
+def _pieces(steps: Steps) -> Work:
+    """Return a run that sends the pieces of the reply."""
+
+    async def work(send: Send, mode: Mode) -> AirgapChunk:
+        def token(chunk: Chunk) -> None:
+            if chunk.text:
+                send(AirgapChunk(chunk.text))
+
+        return AirgapChunk(reply=await drivers.driven(steps, Worker(token), mode))
+
+    return work
 
 
 @dataclass(frozen=True)
@@ -234,7 +214,3 @@ class Bound:
         if name not in ("invoke", "ainvoke", "stream", "astream"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return partial(getattr(self.chat, name), **self.kwargs)
-
-
-def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"num_predict" if name == "max_tokens" else name: value for name, value in options.items()}

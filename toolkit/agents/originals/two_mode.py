@@ -116,19 +116,17 @@ class OriginalTwoModeAgent(Talk):
 
     def _dispatched(self, said: str) -> Generator[Act, Any, tuple[Any, Any, Exception | None]]:
         """Return the value in what tool mode wrote, what its dispatch gave, and what went wrong."""
-        try:
-            value = cut_json(said)
-        except Exception as problem:  # the original swallows all of them
-            return None, None, problem
 
-        async def dispatch(mode: Mode) -> tuple[Any, Exception | None]:
+        async def dispatch(mode: Mode) -> tuple[Any, Any, Exception | None]:
+            value = None
             try:
-                return self.dispatch(value) if mode is BLOCKING else await beside(self.dispatch, value), None
-            except Exception as error:
-                return None, error
+                value = cut_json(said)
+                return value, self.dispatch(value) if mode is BLOCKING else await beside(self.dispatch, value), None
+            except Exception as error:  # the original swallows all of them
+                return value, None, error
 
-        context, error = yield Act(dispatch)
-        return value, context, error
+        found: tuple[Any, Any, Exception | None] = yield Act(dispatch)
+        return found
 
     def __repr__(self) -> str:
         return f"TwoModeAgent({', '.join(self.actions) or 'no actions'}; mode='faithful', {len(self.turns)} turns)"

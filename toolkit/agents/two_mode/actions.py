@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from toolkit.agents.modes import BLOCKING, Mode, invoked
@@ -19,7 +19,7 @@ from toolkit.errors import ConfigError, ToolArgumentsError
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.threads import run_coroutine
 from toolkit.extraction.lenient_json import read_json
-from toolkit.messages import ToolCall, ToolCallResult
+from toolkit.messages import ToolCall
 from toolkit.prompting import templates
 from toolkit.tools import Tool, as_tool, schemas, single_tools
 
@@ -33,14 +33,11 @@ MOST_ACTIONS = 5  # of one turn, where several are allowed
 class Action:
     """Describe one action with a free input: an object, a text, whatever `run` takes.
 
-    Attributes:
-        name: what the model writes under "action".
-        description: when to use it.
-        run: called with the input; what it raises is the action's failure. May be async.
+    What `run` raises is the action's failure; it may be async.
     """
 
-    name: str
-    description: str = ""
+    name: str  # what the model writes under "action"
+    description: str = ""  # when to use it
     run: Callable[[Any], Any] | None = None
 
     @property
@@ -183,27 +180,22 @@ class Runner:
 
     async def run(self, name: str, value: Any, mode: Mode) -> tuple[Any, str | None]:
         """Return (data, None), or (None, how it failed)."""
-        if self._invoker is not None and isinstance(self.actions[name], ToolAction):
-            return _outcome(await invoked(self._invoker, ToolCall(name, value), mode))
+        action = self.actions[name]
+        if self._invoker is not None and isinstance(action, ToolAction):
+            result = await invoked(self._invoker, ToolCall(name, value), mode)
+            if result.error:
+                return None, str(result.result)
+            try:
+                return json.loads(result.result), None
+            except (ValueError, TypeError):  # a tool with a text form of its own
+                return result.result, None
+        run = getattr(action, "run", None) if self.dispatch is None else partial(self.dispatch, name)
+        if run is None:
+            return None, f"ConfigError: Action {name!r} has nothing to run. Give it run=, or give the agent dispatch=."
         try:
-            data = self.dispatch(name, value) if self.dispatch is not None else self._free(name)(value)
+            data = run(value)
             if hasattr(data, "__await__"):
                 data = run_coroutine(data) if mode is BLOCKING else await data
         except Exception as error:  # an action's failure is told to the chat mode
             return None, f"{type(error).__name__}: {error}"
         return data, None
-
-    def _free(self, name: str) -> Callable[[Any], Any]:
-        run: Callable[[Any], Any] | None = getattr(self.actions[name], "run", None)
-        if run is None:
-            raise ConfigError(f"Action {name!r} has nothing to run. Give it run=, or give the agent dispatch=.")
-        return run
-
-
-def _outcome(result: ToolCallResult) -> tuple[Any, str | None]:
-    if result.error:
-        return None, str(result.result)
-    try:
-        return json.loads(result.result), None
-    except (ValueError, TypeError):  # a tool with a text form of its own
-        return result.result, None

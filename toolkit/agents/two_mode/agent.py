@@ -152,10 +152,8 @@ class TwoModeAgent(Talk):
         data, failed = yield Act(lambda mode: self._runner.run(name, value, mode))
         result = ToolCallResult(data if failed is None else failed, call, failed is not None)
         trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
-        said += [
-            ChatMessage.from_assistant(tool_calls=[call]),
-            ChatMessage.from_tool(result.result, call, result.error),
-        ]
+        said.append(ChatMessage.from_assistant(tool_calls=[call]))
+        said.append(ChatMessage.from_tool(result.result, call, result.error))
         return dataclasses.replace(action, result=data, error=failed)
 
     def _tool_mode(
@@ -164,14 +162,12 @@ class TwoModeAgent(Talk):
         """Ask in tool mode, again where a repair is due, and return what is wanted."""
         if self.gate is not None and not self.gate(message):
             return ToolModeReading((), "gate", "The gate said that no action is needed.")
-        problem = ""
         held = self.recipes[TOOL].arm == "constrained"
         schema = reply_schema(self.actions.values(), self.several) if held else None
         wanted = ToolModeReading()
         for _ in range(self.repairs + 1):
-            reply = yield from self._ask(TOOL, self.tool_text(message, shown, problem), trace, schema)
+            reply = yield from self._ask(TOOL, self.tool_text(message, shown, wanted.detail), trace, schema)
             wanted = self._read(reply)
-            problem = wanted.detail
             if not wanted.mendable:
                 break
         return wanted

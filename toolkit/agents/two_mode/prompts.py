@@ -1,10 +1,8 @@
 """What do the two prompts of the two-mode agent show? Templates, examples, and earlier turns with their contexts.
 
-`prompts/two_mode/`: `tool.jinja` and `chat.jinja` with named slots, `faithful_tool.txt` and `faithful_chat.txt` with
-the numbered slots of the published rule, `examples.jsonl`. Templates run in jinja2's immutable sandbox, so braces in
-what a user says are only braces. User texts, contexts and answers of earlier turns are kept apart, so that it is a
-setting, not a fact, how much of them is sent.
-
+Those with named slots run in jinja2's immutable sandbox, so braces in what a user says are only braces; those named
+`faithful_` have the numbered slots of the published rule. User texts, contexts and answers of earlier turns are kept
+apart, so that it is a setting, not a fact, how much of them is sent.
 Not here: filling them (`toolkit.agents.two_mode.agent`).
 """
 
@@ -62,9 +60,7 @@ def load_template(value: str | Path | None, name: str) -> Template:
 def load_examples(examples: Iterable[Mapping[str, Any]] | None, names: Collection[str]) -> list[dict[str, Any]]:
     """Return few-shot turns as {"user", "reply", "rows"}: the reply as the model should write it, the data it gave.
 
-    Args:
-        examples: dicts with user, action, action_input and rows; None for the bundled ones, where they fit the actions.
-        names: the actions there are.
+    They are read from dicts with user, action, action_input and rows; None takes the bundled ones where they fit.
 
     Raises:
         ConfigError: an example lacks user or action, or names an unknown action.
@@ -112,14 +108,9 @@ class ShownTurn:
 
 
 def shown_turns(turns: Sequence[TwoModeTurn], contexts: Contexts = "all", budget: int = 2000) -> list[ShownTurn]:
-    """Return the turns to show, oldest first.
+    """Return the turns to show, oldest first, with the contexts of all, of the last one that had one, or of none.
 
-    Over the budget the oldest contexts go first, then the oldest turns; the last turn always stays.
-
-    Args:
-        turns: all turns so far.
-        contexts: whose contexts are shown: of all turns, of the last one that had one, of none.
-        budget: most tokens, by estimate.
+    Over the budget of tokens the oldest contexts go first, then the oldest turns; the last turn always stays.
     """
     with_context = [place for place, turn in enumerate(turns) if turn.context is not None]
     keep = {"all": with_context, "last": with_context[-1:], "none": []}[contexts]

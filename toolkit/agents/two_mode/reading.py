@@ -14,16 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from toolkit.agents.two_mode.actions import (
-    KEYS,
-    MISSING,
-    MOST_ACTIONS,
-    NONE_NEEDED,
-    Action,
-    AnyAction,
-    ToolAction,
-    decoded,
-)
+from toolkit.agents.two_mode.actions import KEYS, MISSING, MOST_ACTIONS, NONE_NEEDED, Action, AnyAction, decoded
 from toolkit.agents.two_mode.turn import ActionRun, Reason
 from toolkit.asking import read
 from toolkit.errors import ToolArgumentsError, did_you_mean
@@ -78,16 +69,9 @@ class ToolModeReading:
 def read_actions(
     reply: Reply, actions: Mapping[str, AnyAction], several: bool = False, recipe: Recipe | None = None
 ) -> ToolModeReading:
-    """Read a tool-mode reply.
-
-    Args:
-        reply: the reply, cut at the stop strings.
-        actions: the actions there are.
-        several: run all actions of a reply; otherwise the first alone.
-        recipe: how tool mode is asked and read; by default as `reading_protocol` says.
-    """
+    """Read a tool-mode reply that is cut at the stop strings; without a recipe as `reading_protocol` says."""
     recipe = recipe or Recipe("any").using(reading_protocol())
-    tools = [a.tool if isinstance(a, ToolAction) else Tool(a.name, "", _ANY_INPUT) for a in actions.values()]
+    tools = [Tool(a.name, "", _ANY_INPUT) if isinstance(a, Action) else a.tool for a in actions.values()]
     tools.append(Tool(NONE_NEEDED, "No action is needed.", _NO_INPUT))
     found = read(recipe, reply, tools)
     calls = [call for call in found.calls if call.tool_name != NONE_NEEDED]
@@ -95,7 +79,7 @@ def read_actions(
         return _without(found, actions)
     requests: list[ActionRun] = []
     for call in calls[: MOST_ACTIONS if several else 1]:
-        if (problem := _problem(call, actions, found.source)) is not None:
+        if problem := _problem(call, actions, found.source):
             return problem
         try:
             requests.append(_request(call, actions[call.tool_name]))

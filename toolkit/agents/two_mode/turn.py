@@ -26,21 +26,13 @@ TOOL, CHAT = "tool mode", "chat mode"  # sources of a trace's events
 
 @dataclass(frozen=True)
 class ActionRun:
-    """Hold one action that a reply asks for, and what came of it.
-
-    Attributes:
-        name: the action.
-        input: its input, checked, as the dispatcher gets it.
-        result: what it gave; None before it ran and if it failed.
-        error: how it failed, or None.
-        repairs: what was mended in the model's JSON.
-    """
+    """Hold one action that a reply asks for, and what came of it."""
 
     name: str
-    input: Any
-    result: Any = None
+    input: Any  # checked, as the dispatcher gets it
+    result: Any = None  # None before it ran and if it failed
     error: str | None = None
-    repairs: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()  # what was mended in the model's JSON
 
 
 @dataclass(frozen=True)
@@ -94,13 +86,9 @@ class TwoModeTurn:
 
 
 class Talk:
-    """Answer one message after the other, each by the `steps` of a subclass.
+    """Answer one message after the other, each by the `steps` of a subclass."""
 
-    Attributes:
-        turns: the record of each turn so far.
-    """
-
-    turns: list[TwoModeTurn]
+    turns: list[TwoModeTurn]  # the record of each turn so far
 
     def steps(self, message: str) -> Steps:
         """Yield the steps of one turn and return its record."""

@@ -38,17 +38,11 @@ EUR_IN = {"EUR": 1.0, "USD": 1.1, "GBP": 0.85}  # invented and fixed, so that an
 
 @dataclass(frozen=True)
 class Api:
-    """Hold a running marketplace.
+    """Hold a running marketplace."""
 
-    Attributes:
-        url: its address, without a slash at the end.
-        shop: what it sells.
-        key: the API key that orders need, in the header X-API-Key.
-    """
-
-    url: str
+    url: str  # without a slash at the end
     shop: Marketplace
-    key: str = API_KEY
+    key: str = API_KEY  # what orders need, in the header X-API-Key
 
 
 @contextmanager
@@ -90,14 +84,7 @@ class RequestError(Exception):
 
 
 def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tuple[HTTPStatus, Any]:
-    """Return status and JSON value for one request.
-
-    Args:
-        api: the marketplace asked.
-        method: GET or POST.
-        target: path and query as they were sent.
-        headers: a mapping that ignores case.
-        raw: the body.
+    """Return status and JSON value for one request; `target` is path and query as sent, `headers` ignore case.
 
     Raises:
         RequestError: the request is refused.
@@ -111,10 +98,9 @@ def answer(api: Api, method: str, target: str, headers: Any, raw: bytes) -> tupl
     arguments = {**_parameters(operation, path, query, headers), **_body(operation, raw)}
     try:
         data = _OPERATIONS[operation["operationId"]](api.shop, arguments)
-    except InvalidRequestError as error:
-        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
-    except MarketplaceError as error:  # every other kind says that something is unknown
-        raise RequestError(HTTPStatus.NOT_FOUND, str(error)) from None
+    except MarketplaceError as error:  # every kind but one says that something is unknown
+        invalid = isinstance(error, InvalidRequestError)
+        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY if invalid else HTTPStatus.NOT_FOUND, str(error)) from None
     return (HTTPStatus.CREATED if method == "POST" else HTTPStatus.OK), data
 
 

@@ -12,14 +12,9 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import count
-from typing import (
-    Any,
-    Literal,
-    NotRequired,  # pydantic reads typing's own only from Python 3.12 on
-    get_args,
-)
+from typing import Any, Literal, NotRequired, get_args
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic reads typing's own only from Python 3.12 on
 
 from toolkit import resources
 from toolkit.errors import ToolkitError, did_you_mean
