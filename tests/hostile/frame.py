@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -24,6 +25,7 @@ SLOW_S = 0.5  # what a budget allows a small text
 FULL = 8  # one in so many attacks is run up to a megabyte
 MEGABYTE = 1_000_000
 GROWTH = 2.5  # how much longer twice the text may take
+PACE_S = 0.05  # what adding up a million numbers took where the floors were set
 HANGS_S = 60.0  # after this the whole run ends with a traceback
 CERTAIN_S = 0.15  # shorter times say nothing about growth
 
@@ -112,12 +114,23 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
             if size >= 4 * attack.size and crc32(name.encode()) % FULL:
                 break  # one in so many goes on to a megabyte
         report.slowest[name] = size / max(before, 1e-6)
-        if before > SLOW_S + size / attack.floor:
+        if before > (SLOW_S + size / attack.floor) * slowness():
             report.faults.append(f"{name}: {size:,} characters take {before:.2f} s")
     except Exception:
         report.faults.append(f"{name}\n{traceback.format_exc(limit=-6)}")
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@cache
+def slowness() -> float:
+    """Return how many times as long this machine takes as the one that the floors were set on; at least 1."""
+    taken = []
+    for _ in range(5):
+        start = time.process_time()
+        sum(n % 7 for n in range(1_000_000))
+        taken.append(time.process_time() - start)
+    return max(1.0, min(taken) / PACE_S)
 
 
 def _seconds(attack: Attack, size: int) -> float:
