@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, unquote
 from toolkit.errors import ConfigError, UserError
 
 HIDDEN = "[hidden]"
+_UNSTORABLE = "A Secret made from a token cannot be stored. Use Secret.from_env_var instead."
 _SHORTEST = 4  # hiding one or two characters would blank out half of every text
 _DEEPEST = 200  # levels of nesting that are looked through; what is deeper is hidden as a whole
 # the last words of names under which credentials stand
@@ -53,13 +54,10 @@ _LOOKS = tuple(
 class _Sealed:
     """Keep a token out of reach of vars(), asdict(), repr and pickle."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("open",)
 
     def __init__(self, value: Any) -> None:
-        self._open: Callable[[], Any] = lambda: value
-
-    def open(self) -> Any:
-        return self._open()
+        self.open: Callable[[], Any] = lambda: value
 
     def __repr__(self) -> str:
         return HIDDEN
@@ -68,7 +66,7 @@ class _Sealed:
         return self
 
     def __reduce__(self) -> Any:
-        raise ConfigError("A Secret made from a token cannot be stored. Use Secret.from_env_var instead.")
+        raise ConfigError(_UNSTORABLE)
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class Secret:
             ConfigError: it wraps a token, which must not be written anywhere.
         """
         if self._token is not None:
-            raise ConfigError("A Secret made from a token cannot be stored. Use Secret.from_env_var instead.")
+            raise ConfigError(_UNSTORABLE)
         return {"type": "env_var", "env_vars": list(self.env_vars), "strict": self.strict}
 
     @classmethod
@@ -321,10 +319,11 @@ def _spellings(letter: str) -> Spellings:
     names = "".join(
         f"|{name[:-1]}" for name, found in html.entities.html5.items() if found == letter and name[-1] == ";"
     )
-    coded = "%".join(f"(?:25){{0,3}}(?i:{byte:02x})" for byte in letter.encode("utf-8", "replace"))
+    raw = letter.encode("utf-8", "replace")
+    coded = "%".join(f"(?:25){{0,3}}(?i:{byte:02x})" for byte in raw)
     units = letter.encode("utf-16-be", "surrogatepass").hex()
     pairs = r"\\{1,4}".join(f"u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))
-    octets = r"\\{1,4}".join(f"x(?i:{byte:02x})" for byte in letter.encode("utf-8", "replace"))
+    octets = r"\\{1,4}".join(f"x(?i:{byte:02x})" for byte in raw)
     found = [
         (letter, ""),
         ("\\", f"{slashes}(?:{re.escape(letter)}|{pairs}|{octets}|U(?i:{code:08x}))"),

@@ -13,6 +13,7 @@ import pydantic
 import pytest
 
 import toolkit as tk
+from toolkit.errors import did_you_mean
 
 EMPTY = {"type": "object", "properties": {}}
 
@@ -137,6 +138,14 @@ def test_unknown_tools_are_answered_with_near_and_known_names():
     with pytest.raises(tk.ToolNotFoundException):
         tk.ToolInvoker([weather]).invoke(tk.ToolCall("wether"))
     assert quiet(weather).invoke(tk.ToolCall(None)).error
+
+
+def test_of_many_tools_the_near_one_and_the_first_are_named():
+    names = [f"lookup_{number}_in_register" for number in range(20_000)]
+    said = did_you_mean("lokup_19999_in_register", names)
+    assert said.startswith("Did you mean 'lookup_19999_in_register'? Known: lookup_0_in_register, lookup_1_in_register")
+    assert said.endswith(" and 19,970 more.")
+    assert len(said) < 1_000
 
 
 def test_a_failure_tells_class_and_message_and_keeps_the_traceback_apart():  # haystack#9050

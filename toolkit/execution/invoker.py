@@ -20,16 +20,7 @@ from toolkit.execution.conversion import capped, result_text, to_text, write_to_
 from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
-from toolkit.execution.turns import (
-    Callback,
-    ResultChunk,
-    Step,
-    calls_of,
-    failed,
-    in_order,
-    output,
-    value_of,
-)
+from toolkit.execution.turns import Callback, ResultChunk, Step, calls_of, failed, in_order, output, value_of
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import as_tools
 from toolkit.tools.import_paths import dotted_path, resolve, settings_in, tool_from_dict, tool_to_dict

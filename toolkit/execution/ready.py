@@ -60,13 +60,10 @@ class ReadyTool:
         accepted = self.accepted
         if fits and (accepted is None or given.keys() <= accepted):
             return given
-        strange = (
-            []
-            if accepted is None
-            else unknown_names([name for name in arguments if name not in accepted], sorted(accepted))
-        )
         found = [] if fits else problems(self.validator, arguments, self.tool.parameters)
-        raise refusal(self.tool.name, list(dict.fromkeys(found + strange)))
+        if accepted is not None:
+            found += unknown_names([name for name in arguments if name not in accepted], sorted(accepted))
+        raise refusal(self.tool.name, list(dict.fromkeys(found)))
 
     def _own(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments whose lists and objects are not the call's own, so that a tool cannot rewrite history."""

@@ -70,13 +70,9 @@ def _any_of(branches: list[Schema]) -> Schema:
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
-def _object(properties: Schema, required: list[str] | None = None) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties) if required is None else required,
-        "additionalProperties": False,
-    }
+def _object(properties: Schema) -> Schema:
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _call_schema(tool: Tool, keys: tuple[str, str], definitions: Schema) -> Schema:

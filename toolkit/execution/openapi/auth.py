@@ -43,11 +43,7 @@ def mask_of(credentials: Credentials) -> Mask:
     for secret in credentials.values() if isinstance(credentials, Mapping) else [credentials]:
         with contextlib.suppress(UserError):
             value = secret.resolve_value() or "" if secret else ""
-            values += [
-                value,
-                value.partition(":")[2],
-                value.partition(" ")[2],
-            ]  # the password, and the token of a Bearer
+            values += [value, value.partition(":")[2], value.partition(" ")[2]]  # a password, the token of a Bearer
     return Mask(values)
 
 

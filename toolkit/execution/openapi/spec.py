@@ -200,22 +200,17 @@ def _check_neighbour(location: str, home: str, ref: str) -> None:
 def _parse(text: str, location: str) -> Any:
     """Parse JSON, else YAML, and check that it is of bearable size."""
     try:
-        found = _parse_json(text)
-        return _parse_yaml(text) if found is None else found
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return _parse_yaml(text)
+        _check_size(found)
+        return found
     except RecursionError:
         raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
     except ValueError as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    _check_size(value)
-    return value
 
 
 def _parse_yaml(text: str) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.asking import check_reply, read, request
-from toolkit.errors import ConfigError, ModelError, ToolError, ToolInvocationError, UserError
+from toolkit.errors import ConfigError, ModelError, ToolError, ToolInvocationError, UserError, did_you_mean
 from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.auth import as_credentials
 from toolkit.execution.openapi.service import OpenAPIService
@@ -243,12 +243,11 @@ def _model(generator_api: Any, params: Mapping[str, Any]) -> ChatModel:
 
 def _why_none(found: Extraction, reply: Reply, tools: list[Tool]) -> str:
     """Say why a reply holds no call."""
-    known = [tool.name for tool in tools]
     if found.rejected:
-        first = found.rejected[0]
+        first, known = found.rejected[0], [tool.name for tool in tools]
         if first.name and first.name not in known:
-            names = ", ".join(known)
-            return f"The model called {first.name!r}, which is not offered; nothing was sent. Known: {names}."
+            near = did_you_mean(first.name, known)
+            return f"The model called {first.name!r}, which is not offered; nothing was sent. {near}"
         return f"The model's call cannot be used: {first.detail or first.reason}"
     return f"The model called no operation; it said: {reply.text.strip()[:200]}"
 
