@@ -51,7 +51,14 @@ def work(text: str) -> int:
     return had - source.budget.left + 100 * calls
 
 
-@pytest.mark.parametrize("unit", [*PIECES, *PAIRS], ids=lambda unit: ascii(unit)[:60])
+# Each tenth piece and pair in every run, all with `-m slow`.
+UNITS = [
+    pytest.param(unit, id=ascii(unit)[:60], marks=() if number % 10 == 0 else pytest.mark.slow)
+    for number, unit in enumerate([*PIECES, *PAIRS])
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
 def test_twice_the_text_takes_twice_the_work(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python_calls, "_LONGEST_EXPRESSION", 100)  # a small text must be long beside what bounds it
     work(unit)  # which compiles what is compiled once
@@ -211,6 +218,19 @@ def test_a_stream_hands_out_no_more_calls_than_the_whole_may_hold() -> None:
     in_a_stream("g()\n" * 3_000 + CALL * 100, TOOLS, [4_000])
     in_a_stream(f"{CALL}\n" * 3_000, TOOLS, [20_000])
     in_a_stream("f(a=1)\n" * 3_000, TOOLS, [1_000])
+
+
+@pytest.mark.parametrize("unit", ["`", "```json\n{"])
+def test_a_stream_of_fences_takes_time_in_proportion(unit: str) -> None:
+    times = []
+    for size in (100_000, 400_000):
+        text, stream = unit * (size // len(unit)), StreamExtractor(TOOLS)
+        start = time.process_time()
+        for at in range(0, size, 20):
+            stream.feed(text[at : at + 20])
+        stream.close()
+        times.append(time.process_time() - start)
+    assert times[1] < 8 * times[0] + 0.5
 
 
 def test_a_stream_stops_looking_ahead_when_looks_cost_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

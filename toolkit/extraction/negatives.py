@@ -28,7 +28,7 @@ _NO_TOOL = {
     "none", "na", "null", "nil", "finalanswer", "final", "answer", "notool", "nofunction", "noaction",
     "directlyanswer", "nothing", "noneneeded", "respond",
 }  # fmt: skip
-_PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*+\s*+(?:[:=]|$)")
+_PARAMETER = re.compile(r"(?!(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b)[A-Za-z_]\w*+\s*+\??\s*+(?:[:=]|$)")
 _AFFIXES = re.compile(r"^(?:your|the|some|given|input)_|_(?:value|val|here|input)$", re.IGNORECASE)
 _TYPE_WORDS = {
     "string", "integer", "number", "boolean", "array", "object", "str", "int", "float", "bool", "list", "dict", "any",

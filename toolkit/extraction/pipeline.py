@@ -18,7 +18,7 @@ from toolkit.extraction.lenient_json import nested, plain
 from toolkit.extraction.negatives import is_template
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
-from toolkit.extraction.scan import syntax_names
+from toolkit.extraction.scan import syntax_names, triggers
 from toolkit.extraction.settle import settle
 from toolkit.extraction.source import Source
 from toolkit.extraction.types import CallKeys, ExtractedCall, Extraction, Rejected, Status
@@ -67,6 +67,8 @@ def extract(
     if not text and native_calls:  # nothing to walk through
         return read_by_server(native_calls, index, finish_reason)
     names = syntax_names(protocol)
+    if text and not native_calls and triggers(names).is_prose(text):
+        return Extraction((), (), text.strip(), "", "abstained", text)
     source = new_source(text or "", index, finish_reason, protocol)
     walk = Walk(source, names).run()
     return finish(walk, source, native_calls, calls_in_thought)

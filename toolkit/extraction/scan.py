@@ -29,10 +29,15 @@ class Triggers:
     # the first characters of a pattern, and it; the name of a match's group is the key of its syntax
     searches: tuple[tuple[str, re.Pattern[str]], ...]
     at_start: re.Pattern[str]  # what may begin a line, without the line break
+    sign: re.Pattern[str]  # the first characters of all searches, and the bracket behind a tool's name
     # key -> syntax; None stands for the one that is searched for by the names of the tools
     syntaxes: dict[str | None, Syntax]
     later: dict[str | None, str]  # key -> pattern of what has the same first character and is tried after it
     labels: frozenset[str] | None  # what calls may be labelled; None for anything
+
+    def is_prose(self, text: str) -> bool:
+        """Tell at a glance that nothing can begin in a text, as in a short answer on one line."""
+        return text.isascii() and self.sign.search(text) is None and self.at_start.match(text) is None
 
     def others(self, found: re.Match[str]) -> Iterator[tuple[Syntax, re.Match[str]]]:
         """Yield the syntaxes that open at the same place and are tried after the one that was found."""
@@ -64,7 +69,8 @@ def triggers(names: frozenset[str] | None) -> Triggers:
         for place, (key, _) in enumerate(group)
     }
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
-    return Triggers(searches, at_start, dict(zip(keys, chosen, strict=True)), later, labels)
+    sign = re.compile(f"[{re.escape(''.join({'(', *(literal[0] for literal, _ in searches)}))}]")
+    return Triggers(searches, at_start, sign, dict(zip(keys, chosen, strict=True)), later, labels)
 
 
 def _in_order(group: list[Keyed]) -> list[Keyed]:

@@ -24,6 +24,7 @@ _NAME_RANK = {key: rank for rank, key in enumerate(NAME_KEYS)}
 _ARGUMENT_RANK = {key: rank for rank, key in enumerate(ARGUMENT_KEYS)}
 _TEXT_KEYS = {"action_input", "tool_input", "input"}
 _IGNORED = {"id", "type", "thought", "confidence", "tool_call_id", "reasoning", "index", "call_id"}
+_RESULT_KEYS = frozenset({"content", "result", "output", "observation", "response", "error"})
 _LISTS = ("tool_calls", "function_calls", "calls", "tools", "functions", "actions", "tool_uses")
 _WRAPPERS = ("function_call", "tool_call", "function", "tool", "action", "call", "tool_use")
 _DEEPEST = 6
@@ -81,6 +82,8 @@ def _named(value: dict[str, Any], tools: ToolIndex, blank: Draft, explicit: bool
     if tool is not None and known and all(one in rest for one in tool.required):
         return Draft(name, rest, span, syntax, (*repairs, "flat_arguments"))
     if rest and (not explicit or tools.keys.only):
+        return None
+    if blank.syntax == "md_json" and not _RESULT_KEYS.isdisjoint(rest):  # no marker says that it is a call
         return None
     return blank._replace(name=name, doubtful="schema_echo" if "description" in rest else None)
 

@@ -76,16 +76,17 @@ def python_reading(source: Source, start: int, label: str) -> Reading | None:
         # what stands whole before it is kept, but not in one list that the server says was cut
         kept = bool(read.drafts) and not (source.cut and source.text.startswith("[", start))
         cut_from = read.drafts[-1].span[1] if kept else start
-        whole = _judged(start, read) if kept else ()
+        whole = _judged(source.text, start, read) if kept else ()
         return refusal(source, cut_from, source.limit, "truncated", label, name, whole)._replace(explicit=False)
-    return Reading(read.end, _judged(start, read), explicit=False) if read.drafts else None
+    return Reading(read.end, _judged(source.text, start, read), explicit=False) if read.drafts else None
 
 
-def _judged(start: int, read: Body) -> tuple[Draft, ...]:
+def _judged(text: str, start: int, read: Body) -> tuple[Draft, ...]:
     """Return the calls that were read; documentation of a signature is turned down."""
+    headed = text.startswith(":", read.end) and not text.startswith("[", start)  # `name(…): what it does`
     drafts = [
         draft._replace(doubtful="signature")
-        if is_signature(draft.sources, draft.arguments, len(draft.positional))
+        if headed or is_signature(draft.sources, draft.arguments, len(draft.positional))
         else draft
         for draft in read.drafts
     ]
