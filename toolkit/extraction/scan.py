@@ -61,7 +61,11 @@ def triggers(names: frozenset[str] | None) -> Triggers:
         if key is not None:
             groups.setdefault(split_first(one.opener)[0], []).append((key, one))
     groups = {first: _in_order(group) for first, group in groups.items()}
-    searches = tuple((_literal(group), re.compile(f"{first}{_branches(group)}")) for first, group in groups.items())
+    run = {"<": "(?!<<)"}  # nothing begins with three of them; a run of them is passed over at once
+    searches = tuple(
+        (_literal(group), re.compile(f"{first}{run.get(first, '')}{_branches(group)}"))
+        for first, group in groups.items()
+    )
     at_start = re.compile(_branches(groups[r"\n"]) if r"\n" in groups else r"(?!)")
     later: dict[str | None, str] = {
         key: _branches(group[place + 1 :]) if group[place + 1 :] else ""

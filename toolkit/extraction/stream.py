@@ -157,7 +157,7 @@ class StreamExtractor:
             if len(text) - found.start() < _PATIENCE:
                 self._show_until(min(self._word_before(found.start()), self._held_from(text)))
                 return False
-            self._doubt = self._doubt or touched
+            self._doubt = self._doubt or touched or (syntax.kind == "call" and not syntax.by_name)
             walk.skip(found)
             return True
         if touched or not _settled(reading, text):
