@@ -125,6 +125,11 @@ class ModelRequest(_Frozen):
         _set(self, "runtime", runtime)
         _set(self, "model_settings", MappingProxyType(dict(model_settings)) if model_settings else _NOTHING)
 
+    def going_on(self, messages: tuple[ChatMessage, ...]) -> Self:
+        """Put a later turn's messages into this very request; only for one that nobody but the loop has seen."""
+        _set(self, "messages", messages)
+        return self
+
     @property
     def system_prompt(self) -> str | None:
         """Return the system message's text, or None."""

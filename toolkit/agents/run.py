@@ -71,6 +71,7 @@ class Run:
         commands: those of model wrappers, inner first.
         last_turn: the turn whose calls were all refused.
         response_tool: what reads the structured answer that this turn's request wants.
+        plain: the last turn's request, where no wrapper has seen it, so that it may serve again.
     """
 
     setup: Setup
@@ -87,6 +88,7 @@ class Run:
     commands: list[tuple[Command, Hook]] = field(default_factory=list)
     last_turn: ChatMessage | None = None
     response_tool: ResponseTool | None = None
+    plain: ModelRequest | None = None
     settings: AgentSettings = field(init=False)
     trace: Trace = field(init=False)
     state: RunState = field(init=False)
@@ -166,7 +168,9 @@ class Run:
         setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
         choice = setup.recipe.tool_choice  # a call demanded once is not demanded for ever
         self.own = None if choice == "auto" or (self.obeyed and choice != "none") else choice
-        return ModelRequest(
+        if self.plain is not None and self.plain.tool_choice == self.own and not setup.plan.conditional_tools:
+            return self.plain.going_on(tuple(self.state.messages))
+        asked = ModelRequest(
             model=setup.model,
             messages=tuple(self.state.copies.of(self.state.messages) if wrapped else self.state.messages),
             system_message=setup.system_message,
@@ -176,6 +180,8 @@ class Run:
             state=self.state.view() if wrapped else None,  # else nobody would see it
             runtime=self.runtime,
         )
+        self.plain = None if wrapped else asked
+        return asked
 
     def _tools_now(self) -> tuple[Tool, ...]:
         """Return the tools but those of middleware that does not act now."""
