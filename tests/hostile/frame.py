@@ -96,7 +96,8 @@ def run(rooms: list[str], budget_s: float, seed: int) -> Report:
 def _measure(name: str, attack: Attack, report: Report) -> None:
     """Run one attack at growing sizes."""
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    print(name[:200], file=sys.stderr, end="\r")
+    if sys.stderr.isatty():
+        print(name[:100], file=sys.stderr, end="\r")
     try:
         if not attack.size:
             attack.run(attack.make(0))
