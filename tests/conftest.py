@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,6 +15,20 @@ from werkzeug import Request, Response
 
 settings.register_profile("toolkit", deadline=None)  # tests assert no times
 settings.load_profile("toolkit")
+
+SAMPLE = 4  # one in so many cases of a test that is sampled runs by default
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Leave most cases of the tests with very many to the runs that take slow ones."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if item.get_closest_marker("sampled") and hasattr(item, "callspec"):
+            seen[item.originalname] += 1
+            if seen[item.originalname] % SAMPLE != 1:
+                item.add_marker(pytest.mark.slow)
+
 
 collect_ignore = ["execution/mcp_server.py"]  # a program that the tests start; to import it for doctests takes seconds
 NDJSON = "application/x-ndjson"

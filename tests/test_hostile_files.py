@@ -18,6 +18,8 @@ from toolkit.errors import ConfigError, ToolkitError, WeightsError
 from toolkit.models.base import Options
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 
+pytestmark = pytest.mark.sampled
+
 TOML = ["5", "1.5", "nan", "inf", "true", "''", "'x'", "'unlimited'", "[]", "[1]", "['x']", "[['a']]", "{}", "{a = 1}",
         "-1", "99999999999999999999", "1979-05-27", "[" * 400 + "]" * 400, "'''\n'''", "'\\u0000'"]  # fmt: skip
 TOP = tuple(tk.Recipe.__dataclass_fields__)

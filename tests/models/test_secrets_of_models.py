@@ -19,6 +19,8 @@ from toolkit.models.connection import Connection, public_name
 from toolkit.models.openai import OpenAIModel
 from toolkit.secrets import Mask
 
+pytestmark = pytest.mark.sampled
+
 KEY = "sk-l1ve/9f+8e<7d>&6c"
 FORMS = {
     "raw": KEY,

@@ -17,6 +17,8 @@ from toolkit.extraction import extract
 from toolkit.extraction.syntaxes import load
 from toolkit.prompting.disarming import DOT, SEALED, Disarming
 
+pytestmark = pytest.mark.sampled
+
 CORPORA = sorted((Path(__file__).parents[1] / "corpora").glob("*.jsonl"))
 PROTOCOLS = [tk.load_protocol(name) for name in ("airgap", "hermes", "action_json")]
 RAN = []

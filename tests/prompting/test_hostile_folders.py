@@ -17,6 +17,8 @@ from toolkit import resources
 from toolkit.errors import ConfigError
 from toolkit.prompting.templates import fill
 
+pytestmark = pytest.mark.sampled
+
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}
 
 
