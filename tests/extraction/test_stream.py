@@ -92,3 +92,31 @@ def test_a_long_argument_in_small_chunks_stays_linear() -> None:
     for start in range(0, len(text), 16):
         stream.feed(text[start : start + 16])
     assert len(stream.close().calls[0].arguments["b"]) == 200_000
+
+
+DSML = (
+    '<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>'
+    "</｜DSML｜invoke></｜DSML｜function_calls>"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[/THINK] Observation: 1\n{DSML}",
+        f"<think>x</think> Observation: 1\n{DSML}",
+        f"{DSML}  Observation: 1\n{DSML}",
+        "<function name=><param name=a></param></function>&quot;<|tool_call_begin|>f<|n|>",
+        '<tool>"name":""//f" "arguments":{"":1}}✿\n',
+    ],
+    ids=["blank_behind_thought", "blank_behind_tag", "blank_behind_call", "turned_down", "marker_without_call"],
+)
+def test_nothing_is_handed_out_that_the_whole_does_not_hold(text: str) -> None:
+    for size in (1, 2, 7):
+        stream = StreamExtractor(TOOLS)
+        early = [e.call for at in range(0, len(text), size) for e in stream.feed(text[at : at + size]) if e.call]
+        whole = extract(text, TOOLS)
+        assert stream.close() == whole
+        assert [(c.tool_name, c.arguments) for c in early] == [(c.tool_name, c.arguments) for c in whole.calls][
+            : len(early)
+        ]
