@@ -159,6 +159,8 @@ def _closes(source: Source, end: int, quote: Quote, key: bool, closers: str, wit
     spaced = _SPACE.match(text, end, limit)
     after = spaced.end() if spaced else end
     following = text[after] if after < limit else ""
+    if following in ("/", "#") and text.find("\n", after, after + _NEAR) < 0:
+        source.touch_end()  # it is a comment once its line is over
     if key:
         return following in ":=" and following != ""
     if following == "":

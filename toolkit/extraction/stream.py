@@ -164,8 +164,10 @@ class StreamExtractor:
             starts = [draft.span[0] for draft in reading.drafts] + [one.span[0] for one in reading.rejected]
             self._show_until(min([self._word_before(found.start()), self._held_from(text), *starts]))
             return False
-        self._doubt = self._doubt or bool(reading.rejected)  # more text may make another thing of it
+        before = len(walk.rejected)
         walk.take(syntax, reading, found.start())
+        # of what was turned down more text may make another thing; drafts in a thought stay drafts
+        self._doubt = self._doubt or any(one.reason != "in_thinking" for one in walk.rejected[before:])
         return True
 
     def _show_until(self, end: int) -> None:
@@ -211,6 +213,7 @@ class StreamExtractor:
                 continue
             self.calls.append(one.call)
             events.append(StreamEvent("call", call=one.call))
+            self._doubt = not one.closed  # what follows may still be part of it
         self._shown = [len(walk.text), len(walk.thinking), given]
         return events
 
