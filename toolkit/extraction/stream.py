@@ -209,6 +209,8 @@ class StreamExtractor:
             if one.in_sentence:
                 continue  # it counts only if no clearer call follows, which the end will tell
             self._doubt = self._doubt or (one.bare and not one.call.arguments)  # as in a list of signatures
+            # of another form, it may be part of a group that has no end yet
+            self._doubt = self._doubt or bool(self.calls and self.calls[0].syntax != one.call.syntax)
             if self._doubt or self._wishes.again(one, walk.source.text):
                 continue
             self.calls.append(one.call)
