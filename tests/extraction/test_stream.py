@@ -109,15 +109,9 @@ DSML = (
         "<function name=><param name=a></param></function>&quot;<|tool_call_begin|>f<|n|>",
         '<tool>"name":""//f" "arguments":{"":1}}✿\n',
         '<｜DSML｜invoke name=f><｜DSML｜parameter=e></｜DSML｜parameter></｜DSML｜invoke>\'f[ARGS]{"":1}a',
+        'f[ARGS]{}"\x00f[ARGS]{"":1}x',
     ],
-    ids=[
-        "blank_behind_thought",
-        "blank_behind_tag",
-        "blank_behind_call",
-        "turned_down",
-        "comment",
-        "group_without_end",
-    ],
+    ids=len,
 )
 def test_nothing_is_handed_out_that_the_whole_does_not_hold(text: str) -> None:
     for size in (1, 2, 7):

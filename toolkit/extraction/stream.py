@@ -50,7 +50,9 @@ class StreamEvent:
 
 
 class StreamExtractor:
-    """Read a reply chunk by chunk.
+    """Read a reply chunk by chunk: text, thoughts and the first call, or list of calls, as soon as they are certain.
+
+    Whether further calls count, such as a call behind one that a group holds, only the end of the reply tells.
 
     >>> stream = StreamExtractor(tools=[{"name": "f"}])
     >>> chunks = ["I look. <tool", '_call>{"name": "f", "argu', 'ments": {}}</tool_call>', " and on"]
@@ -75,6 +77,7 @@ class StreamExtractor:
         self._length = self._next_look = 0
         self._early_looks = _EARLY_LOOKS
         self._doubt = False  # whether only the end tells if a call, and with it what follows, counts
+        self._first = 0  # how many calls the first construct with calls gave; of later ones only the end is sure
         self._spent = self._read = self._settled = 0  # steps of all looks, and what was read for good: steps, drafts
         self._walk = Walk(new_source("", self.tools, None, protocol), syntax_names(protocol))
         self._wishes = Wishes()
@@ -167,6 +170,7 @@ class StreamExtractor:
         before = len(walk.rejected)
         walk.take(syntax, reading, found.start())
         # of what was turned down more text may make another thing; drafts in a thought stay drafts
+        self._first = self._first or len(walk.candidates)
         self._doubt = self._doubt or any(one.reason != "in_thinking" for one in walk.rejected[before:])
         return True
 
@@ -209,13 +213,10 @@ class StreamExtractor:
             if one.in_sentence:
                 continue  # it counts only if no clearer call follows, which the end will tell
             self._doubt = self._doubt or (one.bare and not one.call.arguments)  # as in a list of signatures
-            # of another form, it may be part of a group that has no end yet
-            self._doubt = self._doubt or bool(self.calls and self.calls[0].syntax != one.call.syntax)
-            if self._doubt or self._wishes.again(one, walk.source.text):
+            if self._doubt or given > self._first or self._wishes.again(one, walk.source.text):
                 continue
             self.calls.append(one.call)
             events.append(StreamEvent("call", call=one.call))
-            self._doubt = not one.closed  # what follows may still be part of it
         self._shown = [len(walk.text), len(walk.thinking), given]
         return events
 
