@@ -406,6 +406,7 @@ GROWING = [
     "<", "{", "[", "`", " ", "\n", "a", "(a ", "<a>", "<|", "<think>", "<function=", "[TOOL_CALLS]", "Action:",
     "Action: f\n", "name: ", '{"name": "x", "y": [1]}, ', "TOOL_CALL: ", "danger ", '"danger", ', "\\u0061", "a.b/",
     "Call:", "danger\n", "danger`", "&quot;", "✿", "]<]minimax[>[", "<a", "a_", "```\n", ">>>", "d a n g e r ",
+    "\\", "\\\\n", "&", "&amp",
 ]  # fmt: skip
 
 

@@ -66,7 +66,7 @@ _NAMED = ((_HEADS, "round", 0), (_HEADS, "curly", 0), (_SPACED, "round", 0), (_T
 _PAIR = re.compile(r"[\"'“](?=(?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:)")
 _RUN = re.compile(r"[^\W_]+")  # what counts of a name, however it is written
 _TRAIL = re.compile(r"(?<![:.])(?::\d{1,9}+|\.call)++$")  # what models put behind a name
-_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|\r?\n|[bfnrt])|&#?\w{1,31};")
+_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|\r?\n|[bfnrt])|&#?\w{1,31};")
 _ATOM = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)  # of a pattern
 _PLAIN = re.compile(r"(?:\\[^\w]|[\w<>/:=✿◁▷｜])(?![?*+{])")  # a literal character of a pattern
 _DEEPEST = 100  # levels of data that are shown as such; what lies deeper is shown as text
