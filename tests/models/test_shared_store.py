@@ -209,7 +209,7 @@ def damaged(tmp_path, sound, column, value):
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("value", BAD, ids=lambda value: repr(value)[:20])
-def test_a_bad_value_in_a_sound_file_is_an_error_of_ours(tmp_path, sound, column, value):
+def test_a_bad_value_in_a_sound_file_raises_nothing_but_ours(tmp_path, sound, column, value):
     use(damaged(tmp_path, sound, column, value))
 
 
@@ -231,7 +231,7 @@ def test_any_value_in_any_column(tmp_path, sound, column, value):
 @pytest.mark.parametrize(
     "schema", ["CREATE TABLE replies (x)", "CREATE TABLE other (x)", "CREATE VIEW replies AS SELECT 1"]
 )
-def test_another_table_under_our_mark_is_an_error_of_ours(tmp_path, schema):
+def test_another_table_under_our_mark_raises_nothing_but_ours(tmp_path, schema):
     path = tmp_path / "s.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(schema)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from toolkit.extraction.budget import ExhaustedError
 from toolkit.extraction.drafts import NOTHING, Draft, Reading
-from toolkit.extraction.pipeline import CallsInThought, Wishes, extract, new_source
+from toolkit.extraction.pipeline import CallsInThought, extract, new_source
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.scan import syntax_names, triggers
 from toolkit.extraction.types import ExtractedCall, Extraction
@@ -80,7 +80,6 @@ class StreamExtractor:
         self._first = 0  # how many calls the first construct with calls gave; of later ones only the end is sure
         self._spent = self._read = self._settled = 0  # steps of all looks, and what was read for good: steps, drafts
         self._walk = Walk(new_source("", self.tools, None, protocol), syntax_names(protocol))
-        self._wishes = Wishes()
         self._taken_back = 0
         self._shown = [0, 0, 0]  # pieces of text, thoughts and calls of the walk that were handed out
 
@@ -170,9 +169,16 @@ class StreamExtractor:
         before = len(walk.rejected)
         walk.take(syntax, reading, found.start())
         # of what was turned down more text may make another thing; drafts in a thought stay drafts
+        self._follow_back()
         self._first = self._first or len(walk.candidates)
         self._doubt = self._doubt or any(one.reason != "in_thinking" for one in walk.rejected[before:])
         return True
+
+    def _follow_back(self) -> None:
+        """Begin anew where the walk has made a thought of all that it had."""
+        if self._walk.taken_back > self._taken_back:
+            self._taken_back, self._first = self._walk.taken_back, 0
+            self._shown[0] = self._shown[2] = 0
 
     def _show_until(self, end: int) -> None:
         """Hand out text that nothing can change any more."""
@@ -200,10 +206,9 @@ class StreamExtractor:
 
     def _events(self) -> list[StreamEvent]:
         """Return what the walk has gathered since the last time."""
+        self._follow_back()
         walk = self._walk
         texts, thoughts, given = self._shown
-        if walk.taken_back > self._taken_back:
-            self._taken_back, texts, given = walk.taken_back, 0, 0
         said = "".join(walk.text[texts:])
         events = [StreamEvent("thinking", piece) for piece in walk.thinking[thoughts:] if piece]
         if said:
@@ -213,10 +218,9 @@ class StreamExtractor:
             if one.in_sentence:
                 continue  # it counts only if no clearer call follows, which the end will tell
             self._doubt = self._doubt or (one.bare and not one.call.arguments)  # as in a list of signatures
-            if self._doubt or given > self._first or self._wishes.again(one, walk.source.text):
-                continue
-            self.calls.append(one.call)
-            events.append(StreamEvent("call", call=one.call))
+            if not self._doubt and given <= self._first:
+                self.calls.append(one.call)
+                events.append(StreamEvent("call", call=one.call))
         self._shown = [len(walk.text), len(walk.thinking), given]
         return events
 
