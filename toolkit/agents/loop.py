@@ -4,7 +4,8 @@ It yields what is to be done and receives what came of it:
 
     RunHook(hook, given)     -> what the hook returned
     CallModel(request)       -> ModelResponse; commands of the wrappers are in `run.commands`
-    RunTools(calls)          -> one outcome a call, in the order of the calls
+    RunTools(calls)          -> one outcome a call, in the order of the calls: its answer, or what it raised; none
+                                behind one that raised, where calls run one by one
 
 Stages are named as jumps are: "model" is one turn, from the first before_model on; "tools" runs the calls of the
 last assistant message that have no result; "end" is the after_agent chain.
@@ -14,19 +15,21 @@ Not here: doing it (`toolkit.agents.performer`).
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from toolkit.agents.pairs import with_calls
 from toolkit.agents.plan import Hook
 from toolkit.agents.repeats import same_call
-from toolkit.agents.requests import Command, ModelRequest, ToolAnswer
+from toolkit.agents.requests import Command, ModelRequest, Pause, ToolAnswer
 from toolkit.agents.run import Run
+from toolkit.agents.state import RemoveMessage
 from toolkit.agents.tool_calls import error_message
 from toolkit.agents.turns import AUTO
 from toolkit.agents.wording import say
-from toolkit.errors import UpdateError
-from toolkit.messages import ChatMessage, ToolCall
-from toolkit.traces import Trace
+from toolkit.errors import AgentError, UpdateError
+from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
+from toolkit.traces import Trace, unanswered
 
 
 @dataclass(slots=True)
@@ -67,9 +70,9 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
         UpdateError: a hook, wrapper or tool returned something unusable.
     """
     try:
-        run.state.start(given)
+        run.start(given)
         chains = run.chains
-        stage = (yield from _chain(run, chains.before_agent)) or "model"
+        stage = (yield from _chain(run, chains.before_agent)) or (yield from _first(run)) or "model"
         while stage != "over":
             if stage == "model":
                 jump = (yield from _chain(run, chains.before_model)) if chains.before_model else None
@@ -78,12 +81,16 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
                 stage = (yield from _tools(run)) or "model"
             else:
                 stage = (yield from _chain(run, chains.after_agent)) or "over"
+    except Pause:
+        run.stop_reason = "paused"
     except GeneratorExit:  # dropped by its driver; no further step can be taken
         raise
     except BaseException as error:
         yield from _told(run, error)
+        run.trace.next_stage = run.runtime.stage
         run.trace.fail(error, run.state.messages, run.state.output())
         raise
+    run.trace.next_stage = run.runtime.stage if run.stop_reason == "paused" else "model"
     run.trace.finish(run.state.messages, run.stop_reason, run.state.output())
     return run.trace
 
@@ -112,17 +119,33 @@ def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
     return None
 
 
+def _first(run: Run) -> Stage:
+    """Tell where to begin: calls at the end of the given history are run, once `after_model` has seen them."""
+    if not unanswered(run.state.messages):
+        return None
+    if run.runtime.stage != "tools" and run.chains.after_model:
+        run.keep("after_model")
+        return (yield from _chain(run, run.chains.after_model)) or "tools"
+    return "tools"
+
+
 def _turn(run: Run) -> Stage:
     """Ask the model once, run the after_model chain, and tell where to go."""
     run.check_limits()
     if run.state.any_invalid:
         _answer_invalid(run)
+    if not run.state.in_order:
+        run.pair()
+    run.keep("model")
     run.stop_reason = "done"
     run.offered = None
     run.state.values.pop("structured_response", None)
     run.commands.clear()
     response = yield CallModel(run.request())
     jump = run.take(response)
+    if not run.state.in_order:
+        run.pair(waiting=True)
+    run.keep("after_model")
     if jump is None and run.chains.after_model:
         jump = yield from _chain(run, run.chains.after_model)
     elif jump == "end":
@@ -132,14 +155,12 @@ def _turn(run: Run) -> Stage:
 
 def _exit(run: Run) -> str:
     """Tell where a turn leads (the order of the tests is part of the behaviour)."""
-    if not run.setup.plan.has_tools:
-        return "end" if run.setup.response_format is None or _structured(run) else "model"
     turn = run.state.last_assistant()
-    if turn is None:
+    if turn is None or not (run.setup.plan.has_tools or run.answers):
         return "end"
     calls = turn.tool_calls
     if not calls and not turn.meta.get("invalid_calls"):
-        return _without_call(run)
+        return _without_call(run, turn)
     if run.choice is not AUTO:
         _police(run, turn)
     run.calls = calls if run.state.messages[-1] is turn and not run.extra else pending(run, turn, calls)
@@ -148,6 +169,8 @@ def _exit(run: Run) -> str:
         return "tools"
     if _structured(run):
         return "end"
+    if run.answers and calls and not _nothing_ran(run, turn):
+        return _answer_again(run, turn)
     return _ask_again(run, "invalid_calls") if _nothing_ran(run, turn) else "model"
 
 
@@ -155,24 +178,44 @@ def _structured(run: Run) -> bool:
     return run.state.values.get("structured_response") is not None
 
 
-def _without_call(run: Run) -> str:
-    """End the run, or ask once more where a call was demanded."""
-    wanted = run.choice.wanted
-    if wanted in ("auto", "none") or run.offered is None or not run.offered:
+def _without_call(run: Run, turn: ChatMessage) -> str:
+    """End the run, or ask once more where a call, an answer in a given shape, or any answer at all is missing."""
+    if run.offered is None or _structured(run):
         return "end"
-    stage = _ask_again(run, "tool_choice")
-    if stage == "model":
-        text = say("call_needed", wanted="" if wanted == "any" else wanted)
-        run.state.add([ChatMessage.from_user(text)])
+    wanted = run.choice.wanted
+    if run.answers:
+        return _answer_again(run, turn, say("answer_needed", names=run.answers.names))
+    if wanted not in ("auto", "none") and run.offered:
+        return _ask_again(run, "tool_choice", say("call_needed", wanted="" if wanted == "any" else wanted))
+    if (turn.text or "").strip():
+        return "end"
+    run.trace.record("refused", reason="empty_answer", number=run.runtime.model_calls)
+    stage = _ask_again(run, "empty_answer", say("empty_answer"))
+    if stage == "model":  # some servers refuse a turn that holds nothing
+        run.state.add(RemoveMessage(turn.meta["id"]))
     return stage
 
 
-def _ask_again(run: Run, stop_reason: str) -> str:
-    """Go round again, but only so often in a row."""
+def _answer_again(run: Run, turn: ChatMessage, text: str = "") -> str:
+    """Ask again for the answer in its shape; the reason is `text`, or is in the results of the turn.
+
+    Raises:
+        AgentError: the agent is told to raise at once.
+    """
+    if run.settings.on_bad_answer == "raise":
+        told = "; ".join(str(result.result) for m in run.state.after(turn) for result in m.tool_call_results)
+        raise AgentError(f"The model gave no answer in the shape of response_format: {text or told}")
+    return _ask_again(run, "response_format", text)
+
+
+def _ask_again(run: Run, stop_reason: str, text: str = "") -> str:
+    """Go round again with a reason, but only so often in a row."""
     if run.asked_again >= run.settings.max_reasks:
         run.stop_reason = stop_reason
         return "end"
     run.asked_again += 1
+    if text:
+        run.state.add([ChatMessage.from_user(text)])
     return "model"
 
 
@@ -224,13 +267,27 @@ def _invalid(bad: dict[str, Any]) -> str:
 
 
 def _answer_invalid(run: Run) -> None:
-    """Put the reason right after each turn whose calls could not be read, before the model is asked again."""
+    """Put the reason right after each turn whose calls could not be read, before the model is asked again.
+
+    A server of the native arm takes only a result whose call stands in the history (Source: pydantic-ai#4430), so the
+    call is put there without arguments. What has no name is told as the user.
+    """
     for turn in [m for m in run.state.messages if m.meta.get("invalid_calls")]:
         answered = run.state.answered(turn)
-        texts = [error_message(c, _invalid(bad)) for c, bad in _invalid_calls(turn) if c.id not in answered]
+        unread = [(call, _invalid(bad)) for call, bad in _invalid_calls(turn) if call.id not in answered]
+        texts = [error_message(call, text) for call, text in unread]
         for text in texts:
             run.trace.record("refused", reason="invalid_call", result=text.tool_call_result)
-        run.state.insert_after(turn, texts)
+        if run.unread_answered or not unread:
+            run.state.insert_after(turn, texts)
+            continue
+        known = {call.id for call in turn.tool_calls}
+        named = [call for call, _ in unread if call.tool_name and call.id not in known]
+        whole = with_calls(turn, [*turn.tool_calls, *named])
+        run.state.put(ChatMessage(whole.role, whole.parts, whole.name, {**turn.meta, "invalid_calls": []}))
+        said = [ChatMessage.from_user(text) for call, text in unread if call not in named]
+        place = next(m for m in run.state.messages if m.meta.get("id") == turn.meta["id"])
+        run.state.insert_after(place, [*(error_message(c, t) for c, t in unread if c in named), *said])
 
 
 def pending(run: Run, turn: ChatMessage, calls: list[ToolCall]) -> list[ToolCall]:
@@ -254,17 +311,10 @@ def _tools(run: Run) -> Stage:
         calls = pending(run, turn, turn.tool_calls)
     if not calls:
         return "model"
+    run.keep("tools")
     once = _distinct(calls) if run.settings.dedupe else calls
     outcomes = yield RunTools(once)
-    jump = None
-    given = outcomes if once is calls else _for_all(calls, once, outcomes)
-    for call, outcome in zip(calls, given):  # noqa: B905 - one each; being strict costs more than the loop
-        if type(outcome) is ChatMessage:
-            run.state.put(outcome)
-        elif isinstance(outcome, Command):
-            jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
-        else:
-            run.state.add([outcome])
+    jump = _merged(run, calls, outcomes if once is calls else _for_all(calls, once, outcomes))
     if run.repeats is not None:
         run.repeats.add(once, outcomes)
     if jump is not None:
@@ -273,6 +323,43 @@ def _tools(run: Run) -> Stage:
         run.stop_reason = "return_direct"
         return "end"
     return "end" if run.extra and _gave_answer(run) else "model"
+
+
+def _merged(run: Run, calls: list[ToolCall], outcomes: list[ToolAnswer | BaseException]) -> str | None:
+    """Put what came of the calls into the state, and return a jump; what one raised goes on when the others are in."""
+    jump, failed = None, None
+    for call, outcome in zip(calls, outcomes):  # noqa: B905 - one each; being strict costs more than the loop
+        if type(outcome) is ChatMessage:
+            run.state.put(outcome)
+        elif isinstance(outcome, Command):
+            jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
+        elif isinstance(outcome, BaseException):
+            failed = outcome if failed is None or isinstance(failed, Pause) else failed
+        else:
+            run.state.add([outcome])
+    if run.runtime.edits:
+        _show_edits(run)
+    if not run.state.in_order:
+        run.pair(waiting=failed is not None)
+    if failed is not None:
+        raise failed
+    return jump
+
+
+def _show_edits(run: Run) -> None:
+    """Put the calls that ran in the place of the model's, or it would take a result for that of its own call."""
+    edits, turn = run.runtime.edits, run.state.last_assistant()
+    if turn is not None:
+        for answer in run.state.after(turn):
+            parts = [
+                replace(part, origin=edits.get(part.origin.id, part.origin))
+                if isinstance(part, ToolCallResult)
+                else part
+                for part in answer.parts
+            ]
+            run.state.put(ChatMessage(answer.role, tuple(parts), answer.name, answer.meta))
+        run.state.put(with_calls(turn, [edits.get(call.id, call) for call in turn.tool_calls]))
+    edits.clear()
 
 
 def _gave_answer(run: Run) -> bool:
@@ -293,13 +380,17 @@ def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
     return found
 
 
-def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[ToolAnswer]) -> list[ToolAnswer]:
+def _for_all(
+    calls: list[ToolCall], once: list[ToolCall], outcomes: list[ToolAnswer | BaseException]
+) -> list[ToolAnswer | BaseException]:
     """Return an outcome for each call; a call that was left out as a double gets the first one's result."""
-    found: list[ToolAnswer] = []
+    found: list[ToolAnswer | BaseException] = []
     for call in calls:
         place = next(n for n, other in enumerate(once) if same_call(call, other))
+        if place >= len(outcomes):  # one before it raised
+            break
         outcome = outcomes[place]
-        if once[place] is not call:
+        if once[place] is not call and not isinstance(outcome, BaseException):
             result = outcome.tool_call_result if isinstance(outcome, ChatMessage) else None
             same = result.result if result else "Done by the identical call."
             outcome = ChatMessage.from_tool(same, call, bool(result and result.error))

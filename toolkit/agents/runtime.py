@@ -9,11 +9,12 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import GenericAlias
+from typing import Any, ClassVar
 
 from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.errors import ModelError
-from toolkit.messages import ChatMessage, as_messages
+from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel, Reply
 from toolkit.traces import Trace
 
@@ -54,6 +55,10 @@ class Runtime:
         tokens: tokens used so far, as the server said; where it does not say and `estimates` is set, by estimate.
         model: the agent's own model.
         estimates: whether tokens are estimated where a server reports none; a limit would never be reached otherwise.
+        stage: where a run that ends now would go on; see `Trace.next_stage`.
+        approved: the ids of calls that a person has approved before this run.
+        edits: call id -> the call that ran in the place of the model's; the history shows it too.
+        fatal: an exception of a tool that ends the run, whatever `on_tool_error` says.
     """
 
     agent_name: str | None
@@ -63,7 +68,21 @@ class Runtime:
     tokens: int = 0
     model: Any = None
     estimates: bool = False
+    stage: str = "model"
+    approved: frozenset[str | None] = frozenset()
+    edits: dict[str | None, ToolCall] = field(default_factory=dict, repr=False)
+    fatal: BaseException | None = None
     _zero: float = field(default_factory=time.perf_counter, repr=False)
+
+    injected_into_tools = True  # read by `toolkit.tools.signatures`: a tool may ask for it
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
+    @staticmethod
+    def for_tool(state: Any) -> Any:
+        """Return the runtime of the run that is given this state; see `ToolCallRequest`."""
+        from toolkit.agents.requests import ToolCallRequest
+
+        return ToolCallRequest.for_tool(state).runtime
 
     @property
     def seconds(self) -> float:

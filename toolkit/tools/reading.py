@@ -111,6 +111,9 @@ def _named(value: Any, name: str) -> Tool:
 
 
 def _schema(value: Any) -> dict[str, Any] | None:
+    arguments = getattr(value, "args", None)
+    if getattr(value, "args_schema", ...) is None and isinstance(arguments, Mapping):  # LangChain's tool of one text
+        return {"type": "object", "properties": dict(arguments), "required": list(arguments)}
     for attribute in _SCHEMAS:
         found = getattr(value, attribute, None)
         if isinstance(found, Mapping):

@@ -115,11 +115,11 @@ def runs_in(path: Path) -> list[dict[str, Any]]:
         if not isinstance(line, dict):
             continue
         if "version" in line:
-            runs.append({**line, "events": [], "table": [], **_UNFINISHED})
+            runs.append({**line, "events": [], "table": [], "late": [], **_UNFINISHED})
             by_id[str(line.get("id"))] = runs[-1]
         elif runs:
             _add_line(by_id.get(str(line.get("run")), runs[-1]), line)  # older files name no run in their lines
-    return runs
+    return [_caught_up(run) for run in runs]
 
 
 _UNFINISHED = dict.fromkeys(("structured_response", "error")) | {
@@ -134,7 +134,30 @@ def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
         event = line["event"]
         run["events"].append(event)
         run["seconds"] = event["at"]
-        if event["kind"] == "model_call" and event["source"] == "agent":
-            run["messages"] = event["data"].get("messages", [])
+        if event["kind"] in ("tool_result", "edit"):
+            run["late"].append(event)
+    elif "history" in line:
+        run.update(line["history"], late=[])
     elif "end" in line:
-        run.update(line["end"])
+        run.update(line["end"], late=[])
+
+
+def _caught_up(run: dict[str, Any]) -> dict[str, Any]:
+    """Return a run with what happened after its history was written last: results, in call order, and edited calls."""
+    late = run.pop("late")
+    edits = {event["data"]["call"]["id"]: event["data"]["call"] for event in late if event["kind"] == "edit"}
+    lines = [run["table"][number] for number in run["messages"]]
+    if edits and lines:
+        parts = [{**part, **_edited(part, edits)} for part in lines[-1]["_content"]]
+        lines[-1] = {**lines[-1], "_content": parts}
+    results = sorted((e["data"] for e in late if e["kind"] == "tool_result"), key=lambda data: data["number"])
+    lines += [{"_role": "tool", "_content": [{"tool_call_result": data["result"]}]} for data in results]
+    if late:
+        run["messages"] = [len(run["table"]) + place for place in range(len(lines))]
+        run["table"] = [*run["table"], *lines]
+    return run
+
+
+def _edited(part: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
+    call = edits.get(str((part.get("tool_call") or {}).get("id")))
+    return {"tool_call": call} if call else {}

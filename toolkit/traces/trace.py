@@ -82,11 +82,14 @@ class Trace:
         messages: the final history.
         state: the final public state fields beside the messages.
         structured_response: the value in the shape of `response_format`, or None.
-        stop_reason: `done`, `return_direct`, `jump`, `invalid_calls`, `tool_choice`, `error`; `unfinished` until then.
+        stop_reason: `done`, `return_direct`, `jump`, `paused`, `error`; `invalid_calls`, `tool_choice`,
+            `response_format`, `empty_answer` where asking again did not help; `unfinished` until then.
+        next_stage: where `agent.run(trace)` goes on: `model`; `after_model` or `tools`, where calls are `pending`.
         error: what ended the run, as text, or None.
         traceback: where it did, of a run in a sweep; not written to files.
         started: wall-clock time of the start, seconds since 1970.
         seconds: how long the run took.
+        has_file: whether it is written to a file as it goes.
         listeners: what is told of each event as it happens; its file first, if it has one.
     """
 
@@ -98,6 +101,7 @@ class Trace:
         self.state: dict[str, Any] = {}
         self.structured_response: Any = None
         self.stop_reason = "unfinished"
+        self.next_stage = "model"
         self.error: str | None = None
         self.traceback = ""
         self.started = time.time()
@@ -105,6 +109,7 @@ class Trace:
         self.listeners: list[Callable[[Event], None]] = []
         self._zero = time.perf_counter()
         self._file: Journal | None = None
+        self.has_file = file is not None
         if file is not None:
             self._file = Journal(Path(file), self.id, {"version": VERSION, **self._head()})
             self.listeners.append(self._write_event)
@@ -118,6 +123,14 @@ class Trace:
 
     def _write_event(self, event: Event) -> None:
         self._write("event", lambda table: _event_line(event, table))
+
+    def keep(self, messages: Iterable[ChatMessage], state: Mapping[str, Any], next_stage: str) -> None:
+        """Write the history as it is now to the file: what a run goes on from that was killed."""
+        told = list(messages)
+        self._write(
+            "history",
+            lambda table: {"messages": table.numbers(told), "state": dict(state), "next_stage": next_stage},
+        )
 
     def finish(self, messages: Iterable[ChatMessage], reason: str, state: Mapping[str, Any] | None = None) -> None:
         """Note how the run ended."""
@@ -173,6 +186,11 @@ class Trace:
         return [call for message in self.messages for call in message.tool_calls]
 
     @property
+    def pending(self) -> list[ToolCall]:
+        """Return the calls at the end of the history that have no result: those of a paused or killed run."""
+        return unanswered(self.messages)
+
+    @property
     def prompt_tokens(self) -> int | None:
         """Return the prompt tokens of all model calls, as far as the server said; None where it never did."""
         return self._tokens("prompt_tokens")
@@ -202,6 +220,7 @@ class Trace:
             "state": self.state,
             "structured_response": self.structured_response,
             "stop_reason": self.stop_reason,
+            "next_stage": self.next_stage,
             "error": self.error,
             "seconds": self.seconds,
         }
@@ -234,6 +253,7 @@ class Trace:
         trace.messages = [table[number] for number in data["messages"]]
         for key in ("state", "structured_response", "stop_reason", "error", "seconds"):
             setattr(trace, key, data[key])
+        trace.next_stage = data.get("next_stage", "model")  # older files have none
         return trace
 
     @classmethod
@@ -252,6 +272,8 @@ class Trace:
     @classmethod
     def load(cls, path: str | Path, run: int = -1) -> Trace:
         """Read a trace from the file it was written to, also after the process was killed.
+
+        Its messages are then the history up to there, with every result that was there; `agent.run(trace)` goes on.
 
         Args:
             path: the file; several runs may follow each other in it.
@@ -285,6 +307,16 @@ class Trace:
         from toolkit.traces.view import render
 
         return render(self)
+
+
+def unanswered(messages: Sequence[ChatMessage]) -> list[ToolCall]:
+    """Return the calls at the end of a history that have no result yet."""
+    answered: set[str | None] = set()
+    for message in reversed(messages):
+        if not message.tool_call_results:
+            return [call for call in message.tool_calls if call.id not in answered]
+        answered.update(result.origin.id for result in message.tool_call_results)
+    return []
 
 
 def _count(n: int, noun: str) -> str:
