@@ -124,7 +124,8 @@ def _first(run: Run) -> Stage:
     if not unanswered(run.state.messages):
         return None
     if run.runtime.stage != "tools" and run.chains.after_model:
-        run.keep("after_model")
+        run.runtime.stage = "after_model"
+        run.keep()
         return (yield from _chain(run, run.chains.after_model)) or "tools"
     return "tools"
 
@@ -136,7 +137,9 @@ def _turn(run: Run) -> Stage:
         _answer_invalid(run)
     if not run.state.in_order:
         run.pair()
-    run.keep("model")
+    run.runtime.stage = "model"
+    if run.trace.has_file:
+        run.keep()
     run.stop_reason = "done"
     run.offered = None
     run.state.values.pop("structured_response", None)
@@ -145,8 +148,9 @@ def _turn(run: Run) -> Stage:
     jump = run.take(response)
     if not run.state.in_order:
         run.pair(waiting=True)
-    run.keep("after_model")
     if jump is None and run.chains.after_model:
+        run.runtime.stage = "after_model"
+        run.keep()
         jump = yield from _chain(run, run.chains.after_model)
     elif jump == "end":
         run.stop_reason = "jump"
@@ -311,7 +315,9 @@ def _tools(run: Run) -> Stage:
         calls = pending(run, turn, turn.tool_calls)
     if not calls:
         return "model"
-    run.keep("tools")
+    run.runtime.stage = "tools"
+    if run.trace.has_file:
+        run.keep()
     once = _distinct(calls) if run.settings.dedupe else calls
     outcomes = yield RunTools(once)
     jump = _merged(run, calls, outcomes if once is calls else _for_all(calls, once, outcomes))
@@ -363,13 +369,13 @@ def _show_edits(run: Run) -> None:
 
 
 def _gave_answer(run: Run) -> bool:
-    """Tell whether this very turn held the structured answer too."""
+    """Tell whether this turn held the structured answer too; beside a call that failed it does not count."""
     turn = run.state.last_assistant()
     if turn is None:
         return False
     names = {tool.name for tool in run.extra}
-    answers = [r for call in turn.tool_calls if call.tool_name in names for r in run.state.results(turn, call)]
-    return any(not result.error for result in answers)
+    results = [(call, result) for call in turn.tool_calls for result in run.state.results(turn, call)]
+    return any(call.tool_name in names for call, _ in results) and not any(result.error for _, result in results)
 
 
 def _distinct(calls: list[ToolCall]) -> list[ToolCall]:

@@ -89,17 +89,13 @@ class AgentPerformer:
             response = given.model_response
             if given.command is not None:
                 self.run.commands.append((given.command, hook))
-        if isinstance(response := as_message(response), ChatMessage):
+        if type(response) is not ModelResponse and isinstance(response := as_message(response), ChatMessage):
             response = ModelResponse([response])
         if not isinstance(response, ModelResponse):
             raise UpdateError(f"{hook.label} returned {given!r}. Return a ModelResponse or an assistant ChatMessage.")
-        if any(type(message) is not ChatMessage for message in response.result):
-            response = replace(response, result=list(map(as_message, response.result)))
         for message in response.result:
-            if not isinstance(message, ChatMessage):
-                raise UpdateError(
-                    f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages."
-                )
+            if type(message) is not ChatMessage:
+                return _read(response, hook)
         return response
 
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer | BaseException]:
@@ -129,6 +125,18 @@ class AgentPerformer:
             return error
         finally:
             place.passes()
+
+
+def _read(response: ModelResponse, hook: Hook) -> ModelResponse:
+    """Return a response with LangChain's messages as ours.
+
+    Raises:
+        UpdateError: it holds something else.
+    """
+    found = list(map(as_message, response.result))
+    if not all(isinstance(message, ChatMessage) for message in found):
+        raise UpdateError(f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages.")
+    return replace(response, result=found)
 
 
 def _at_once(job: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -4,7 +4,8 @@
     trace = Trace.load("run.jsonl")                           # tomorrow, in another process
     agent.run(trace, decisions={trace.pending[0].id: "yes"})  # or "no: why", "respond: text", {"amount": 50}
 
-The same goes for a run that was killed: results that were there are kept, and the calls without one are run.
+The same goes for a run that was killed: results that were there are kept, and the calls without one are run. But: a
+call whose tool was at work is not run again if the tool is no mere reader (`Tool.effect`); the model is told so.
 Not here: pausing (`toolkit.agents.requests.Pause`), what an answer may be (`toolkit.execution.approval`).
 """
 
@@ -45,7 +46,8 @@ class Start:
         """
         stage = "model"
         if isinstance(question, Trace):
-            given, stage = {**question.state, "messages": question.messages, **state}, question.next_stage
+            messages = [*question.messages, *_in_doubt(question, decisions)]
+            given, stage = {**question.state, "messages": messages, **state}, question.next_stage
         elif isinstance(question, Mapping) and "role" not in question and "_role" not in question:
             given = {"messages": [], **question, **state}
         else:
@@ -54,6 +56,22 @@ class Start:
             return cls(given, stage)
         messages, approved = _decided(as_messages(given["messages"]), decisions)
         return cls({**given, "messages": messages}, stage, approved)
+
+
+def _in_doubt(trace: Trace, decisions: Any) -> list[ChatMessage]:
+    """Return answers for calls that were at work when the process was killed, so that nothing is paid twice.
+
+    Source: agent-framework#3938, leviath#96.
+    """
+    if trace.stop_reason != "unfinished" or decisions is not None:
+        return []
+    begun: set[Any] = set()
+    for event in reversed(trace.events):
+        if event.kind == "model_reply" and event.source == "agent":
+            break
+        if event.kind == "started":
+            begun.add(event.data["id"])
+    return [ChatMessage.from_tool(say("in_doubt"), call, error=True) for call in trace.pending if call.id in begun]
 
 
 def _decided(messages: list[ChatMessage], decisions: Any) -> tuple[list[ChatMessage], frozenset[str | None]]:

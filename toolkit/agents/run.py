@@ -151,17 +151,16 @@ class Run:
         """Take the input of a run."""
         self.state.start(given)
         self.pair(waiting=True)
-        self.keep(self.runtime.stage)
+        self.keep()
 
     def pair(self, *, waiting: bool = False) -> None:
         """Put calls and results in order, if anybody but the loop changed the history; see `paired`."""
         self.state.pair(waiting=waiting, unread=self.unread_answered)
 
-    def keep(self, stage: str) -> None:
-        """Note where a run goes on that ends here, and write the history to the trace's file, if there is one."""
-        self.runtime.stage = stage
+    def keep(self) -> None:
+        """Write the history to the trace's file, if there is one: what is gone on from after a crash."""
         if self.trace.has_file:
-            self.trace.keep(self.state.messages, self.state.output(), stage)
+            self.trace.keep(self.state.messages, self.state.output(), self.runtime.stage)
 
     def check_limits(self) -> None:
         """Start a turn.
@@ -294,16 +293,26 @@ class Run:
     def take(self, response: ModelResponse) -> str | None:
         """Merge a response and the commands that came with it, inner first; a later one wins a plain field."""
         said = response.result
-        if len(said) == 1 and said[0] is self.said:  # the common case
+        if len(said) == 1 and said[0] is self.said and not self.answers:  # the common case
             self.state.put(self.said)
         else:
-            self.state.add(said, "the model")
+            response = self._whole(response)
+            self.state.add(response.result, "the model")
         if response.structured_response is not None:
             self.state.values["structured_response"] = response.structured_response
         jump = None
         for command, hook in self.commands:
             jump = self.merge(command, hook.label) or jump
         return jump
+
+    def _whole(self, response: ModelResponse) -> ModelResponse:
+        """Return the response with its structured answer, which a wrapper leaves out that hands on the message alone.
+
+        Source: langchainjs#10218.
+        """
+        answers = self.answers if self.offered is not None else self.setup.response
+        alone = answers and response.structured_response is None and len(response.result) == 1
+        return answers.read(response.result[0]) if answers and alone else response
 
     def tool_request(self, call: ToolCall) -> ToolCallRequest:
         """Return the request of one call, before middleware."""

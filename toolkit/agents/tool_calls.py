@@ -105,6 +105,8 @@ class CallRunner:
         invoker = self.setup.invoker(tool)
         named = asked if asked.tool_name == tool.name else ToolCall(tool.name, asked.arguments, asked.id)
         shared = self._shared(state, named, tool) if invoker.shares_state else None
+        if self.run.trace.has_file and tool.effect != "reads":
+            self.run.trace.record("started", id=call.id)
         try:
             if self.mode is BLOCKING:  # a coroutine fewer
                 result = invoker.invoke(named, state=shared)
@@ -186,12 +188,15 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
     Raises:
         UpdateError: another type, another id, or no result or several.
     """
+    if type(outcome) is not ChatMessage:
+        outcome = as_message(outcome)
     if isinstance(outcome, Command):
         found = len(_answers(outcome, call))
-    elif isinstance(outcome := as_message(outcome), ChatMessage) and outcome.role is ChatRole.TOOL:
-        ids = [result.origin.id for result in outcome.tool_call_results]
-        found = 1 if ids == [call.id] else 0
-        outcome = _named(outcome, call)
+    elif isinstance(outcome, ChatMessage) and outcome.role is ChatRole.TOOL:
+        results = outcome.tool_call_results
+        found = 1 if len(results) == 1 and results[0].origin.id == call.id else 0
+        if found and not results[0].origin.tool_name:
+            outcome = _named(outcome, call)
     else:
         raise UpdateError(f"{who} returned {outcome!r}. Return ChatMessage.from_tool(…), or a Command that holds one.")
     if found != 1:

@@ -33,7 +33,8 @@ class Event:
     """Hold one thing that happened.
 
     Attributes:
-        kind: `model_call`, `model_reply`, `tool_call`, `tool_result`, `update`, `jump`, `refused`, `error`, `end`.
+        kind: `model_call`, `model_reply`, `tool_call`, `tool_result`, `update`, `jump`, `refused`, `edit`, `paused`,
+            `error`, `end`; with a file also `started`, right before a tool runs that is no mere reader.
         at: seconds since the run started.
         source: "agent", or the middleware on whose behalf it happened.
         data: what belongs to the kind, such as `messages`, `reply`, `call`, `result`, `seconds`.

@@ -85,6 +85,7 @@ class HumanApproval(ToolWrapper):
             decision = await adecide(self.ask, call)
         place.passes()
         if decision.kind == "pause":
+            request.runtime.trace.record("paused", self.name, call=ToolCall(call.tool_name, call.arguments, call.id))
             raise Pause(f"Call {call.id!r} of {call.tool_name!r} waits for a decision.")
         if decision.kind == "edit":
             edited = ToolCall(call.tool_name, dict(decision.arguments or {}), call.id)
