@@ -3,7 +3,7 @@
 #   make demo MODEL=ollama/qwen3:4b   the same against an Ollama server
 #   make agent-demo                   the same for whole agent runs: tools that run, state that is checked
 #   make test                         lint, types, tests, tutorials
-#   make test CI=true                 the same with the slow tests: batch notebook, wheel, servers that stall
+#   make test CI=true                 the same with the slow tests and a minute of hostile input
 #   make lab                          JupyterLab on the notebooks
 
 PYTHON ?= python3
@@ -26,6 +26,7 @@ test: .venv/.test
 	$(BIN)/mypy
 	-$(BIN)/python -m toolkit models --fetch embedded/smollm2-135m
 	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg -p no:cacheprovider -q notebooks/tutorials
+	$(if $(CI),$(BIN)/python -m tests.hostile --budget 60)
 	$(BIN)/python -m pytest -p no:nbval -n auto --dist loadfile $(if $(CI),,-m "not slow")
 
 lab: .venv/.demo

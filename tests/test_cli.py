@@ -58,6 +58,7 @@ def test_evaluate_prints_the_best_against_the_rest(tmp_path):
     shown = [line for line in done.stdout.splitlines() if " minus " in line]
     assert len(shown) == 3
     assert all("points [" in line for line in shown)
+    assert " leads: " in done.stdout or "No recipe leads" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -95,3 +96,11 @@ def test_a_mistake_is_one_message_without_a_traceback(tmp_path, tools, arguments
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "r" / "evaluate.ipynb").exists()
+
+
+def test_a_replay_without_a_store_says_so_before_a_folder_is_made(tmp_path):
+    recipes = resources.path("notebooks/batch/recipes")
+    done = toolkit("evaluate", recipes, "--tag", "demo", "--run", tmp_path / "new", "--mode", "replay")
+    assert done.returncode == 2
+    assert "no store of replies" in done.stderr
+    assert not (tmp_path / "new").exists()

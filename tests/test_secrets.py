@@ -170,6 +170,7 @@ def test_hiding_takes_time_in_proportion(text: str) -> None:
     ("value", "shown"),
     [
         ("openai/m@http://ann:s3cret@h/v1", "openai/m@http://[hidden]@h/v1"),
+        ("see http://ann:s3@cret@h/x, or mail a@b", "see http://[hidden]@h/x, or mail a@b"),
         ("http://h/x?api_key=s3cret&page=1#a", "http://h/x?api_key=[hidden]&page=1#a"),
         ("http://h/x?a=1&access-token=s3cret", "http://h/x?a=1&access-token=[hidden]"),
         ("Illegal header value b'Bearer s3cret-1\\n'", "Illegal header value b'Bearer [hidden]\\n'"),
@@ -186,7 +187,7 @@ def test_hiding_takes_time_in_proportion(text: str) -> None:
         ("ollama/qwen3:4b", "ollama/qwen3:4b"),
         (3.5, 3.5),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_what_looks_like_a_credential_is_scrubbed(value: Any, shown: Any) -> None:
     assert scrub(value) == shown

@@ -121,3 +121,8 @@ def test_files_and_functions_stay_small(name):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             lines = sum(stmt.end_lineno - stmt.lineno + 1 for stmt in body)
             assert lines <= 40, f"{node.name} has {lines} lines"
+
+
+def test_a_mistyped_name_has_a_suggestion():
+    with pytest.raises(AttributeError, match=r"no attribute 'evalute'. Did you mean 'evaluate'\?"):
+        tk.evalute  # noqa: B018

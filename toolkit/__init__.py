@@ -121,7 +121,11 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
-    raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+    from toolkit.errors import closest
+
+    near = closest(name, [*_HOME, *_MODULES], n=1)
+    hint = f". Did you mean {near[0]!r}?" if near else ""
+    raise AttributeError(f"module 'toolkit' has no attribute {name!r}{hint}")
 
 
 def load_ipython_extension(shell: Any) -> None:

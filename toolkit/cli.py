@@ -66,7 +66,7 @@ def evaluate(
     from toolkit.evaluation import evaluate as sweep
     from toolkit.evaluation import load_cases, load_recipes
     from toolkit.evaluation.saving import writable_folder
-    from toolkit.models import load_model
+    from toolkit.models import Store, load_model
 
     found = load_recipes(recipes)
     if model:
@@ -75,13 +75,15 @@ def evaluate(
     if mode == "record":
         for name in dict.fromkeys(recipe.model for recipe in found):
             load_model(name).check()  # before a folder is made
+    chosen, store = asked[:limit] if limit else asked, run / "replies.sqlite"
+    if mode == "replay":
+        Store(store, must_exist=True).close()
     folder = writable_folder(run)
-    chosen, store = asked[:limit] if limit else asked, folder / "replies.sqlite"
     result = sweep(found, chosen, repeats, store, run=run_as, mode=mode)
     result.save(folder)
     typer.echo(result.to_text())
     if pairs := result.best_against_rest():
-        typer.echo("\n" + "\n".join(map(repr, pairs)))
+        typer.echo("\n" + "\n".join([*map(repr, pairs), "", result.answer()]))
     typer.echo(f"\nTables, recipes and replies are in {folder}")
     if not result.table()["judged"].sum():
         raise UserError("No reply was judged; the lines above say why.")
@@ -100,6 +102,7 @@ def extract(
     from toolkit.extraction import extract as read
     from toolkit.prompting.protocols import list_protocols, load_protocol
     from toolkit.traces.json_text import parsed, read_text
+    from toolkit.traces.text import printable_json
 
     known: Any = protocol
     if protocol in list_protocols() or Path(protocol).is_dir():
@@ -112,12 +115,14 @@ def extract(
     if isinstance(offered, dict):
         offered = offered.get("tools", [offered])
     found = read(reply, tools=offered, protocol=known)
-    shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else _call_table(found)
-    typer.echo(shown.encode("utf-8", "replace").decode())  # a model can write lone surrogates
+    as_text = printable_json(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+    typer.echo(as_text if form == "json" else _call_table(found))
     raise typer.Exit(0 if found.calls else 1)
 
 
 def _call_table(found: Any) -> str:
+    from toolkit.traces.text import printable
+
     lines = [f"status: {found.status}"]
     for call in found.calls:
         how = f"{call.syntax}, {call.confidence}" + (f", {' '.join(call.repairs)}" if call.repairs else "")
@@ -125,7 +130,8 @@ def _call_table(found: Any) -> str:
             f"call    {call.tool_name} {json.dumps(call.arguments, ensure_ascii=False)}  ({how}; at {call.span})"
         )
     lines += [f"no call {item.reason}: {item.detail}  ({item.syntax}; at {item.span})" for item in found.rejected]
-    return "\n".join([*lines, f"text    {found.text.strip()}"])
+    lines += [f"text    {line}" for line in found.text.strip().split("\n")]
+    return "\n".join(map(printable, lines))  # a model wrote them
 
 
 @app.command()

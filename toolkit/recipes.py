@@ -35,7 +35,8 @@ from typing import Any, Literal
 from toolkit.errors import ConfigError, check_number, check_word
 from toolkit.models.base import ChatModel, Options
 from toolkit.models.connection import public_name
-from toolkit.prompting.protocols import ARMS, Arm, Protocol, load_protocol
+from toolkit.prompting.protocols import ARMS, Arm, Protocol, is_protocol, load_protocol
+from toolkit.traces.json_text import is_writable, write_text
 
 Reading = Literal["protocol", "strict", "auto"]
 READINGS: tuple[Reading, ...] = ("protocol", "strict", "auto")
@@ -147,7 +148,9 @@ class Recipe:
         object.__setattr__(self, "protocol", str(self.protocol) if isinstance(self.protocol, Path) else self.protocol)
         for key, kind in _KINDS:
             if not isinstance(getattr(self, key), kind):
-                raise ConfigError(f"{key} has the wrong kind of value, {getattr(self, key)!r}.")
+                raise ConfigError(f"{key} has the wrong kind of value, {getattr(self, key)!r:.100}.")
+            if kind is str and not is_writable(getattr(self, key)):
+                raise ConfigError(f"{key} holds half a character, {getattr(self, key)!r:.100}. Write it anew.")
         object.__setattr__(self, "model", public_name(self.model))  # a recipe is shown and written in many places
         check_word("arm", self.arm, ARMS)
         check_word("extraction", self.extraction, READINGS)
@@ -257,7 +260,7 @@ class Recipe:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"Recipe {str(path)!r} is no valid TOML: {error}.") from None
         folder = path.parent / str(data.get("protocol", ""))
-        if data.get("protocol") and (folder / "protocol.toml").is_file():
+        if data.get("protocol") and is_protocol(folder):
             data["protocol"] = str(folder.resolve())
         data.setdefault("name", path.stem)
         recipe = cls.from_dict(data, f"Recipe {str(path)!r}")
@@ -277,13 +280,14 @@ class Recipe:
 
         path = Path(path)
         data = self.to_dict()
-        if (Path(self.protocol) / "protocol.toml").is_file():
+        if is_protocol(Path(self.protocol)):
             data["protocol"] = Path(os.path.relpath(self.protocol, path.parent)).as_posix()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"# recipe {self.hash}\n{tomli_w.dumps(data)}", "utf-8")
+            write_text(path, f"# recipe {self.hash}\n{tomli_w.dumps(data)}")
         except OSError as error:
             raise ConfigError(f"Cannot write {str(path)!r}: {error.strerror}. Choose another folder.") from None
+        except TypeError as error:
+            raise ConfigError(f"TOML cannot hold what recipe {self.name!r} holds: {error}.") from None
         return path
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import functools
 import html.entities
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +40,7 @@ _NAMED = (
 _LOOKS = tuple(
     (re.compile(pattern), put)
     for pattern, put in (
-        (r"(?<=://)[^/?#\s@\"'<>\\]{1,512}@", f"{HIDDEN}@"),  # user and password of a URL
+        (r"(?<=://)[^/?#\s\"'<>\\]{1,512}@", f"{HIDDEN}@"),  # user and password of a URL
         (rf"(?i)([?&;](?:[\w.\[\]-]{{0,64}}?[^a-z])?(?:api)?(?:{_WORDS})=)[^&#\s\"'<>\\]+", rf"\1{HIDDEN}"),
         (rf"(?i)\b(bearer|basic)(\s{{1,8}})(?={_LETTER}{{0,512}}?[\d=_-]){_LETTER}{{6,}}", rf"\1\2{HIDDEN}"),
         (rf"{_NAMED}b?\\?[\"'])(?!\[hidden\])[^\"'\\]{{1,4096}}", rf"\1\2{HIDDEN}"),
@@ -221,6 +222,17 @@ def scrub(value: Any) -> Any:
     ('http://[hidden]@host/x?token=[hidden]&page=2', {'headers': {'Authorization': '[hidden]'}, 'max_tokens': 9})
     """
     return _walked(value, _scrubbed, by_name=True)
+
+
+def scrub_logs() -> None:
+    """Scrub what HTTP clients log of addresses from now on; twice is once."""
+    for name in ("httpx", "httpx2", "mcp.client.streamable_http"):
+        logging.getLogger(name).addFilter(_scrub_record)
+
+
+def _scrub_record(record: logging.LogRecord) -> bool:
+    record.msg, record.args = scrub(record.getMessage()), ()
+    return True
 
 
 def _scrubbed(text: str) -> str:

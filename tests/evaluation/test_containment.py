@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.errors import ModelError
+from toolkit.errors import ConfigError, ModelError
 from toolkit.evaluation import sweep
 from toolkit.evaluation.cases import case_from_dict
 from toolkit.evaluation.matching import matches
@@ -117,7 +117,7 @@ def test_a_huge_number_is_wrong_and_no_fault():
 
 @pytest.mark.parametrize("value", ["x", None, True, [1]])
 def test_about_needs_numbers(value):
-    with pytest.raises(tk.evaluation.cases.ConfigError, match="needs numbers"):
+    with pytest.raises(ConfigError, match="needs numbers"):
         case(0, {"city": {"$approx": value}})
 
 
@@ -126,3 +126,20 @@ def test_a_reply_of_a_faulty_server_stands_beside_good_ones():
 
     result = run([CALL, Reply("", fault=Fault("server", "down")), CALL])
     assert list(result.rows["outcome"]) == ["right_call", "server_fault", "right_call"]
+
+
+def test_a_folder_that_holds_another_result_is_told(tmp_path):
+    run([CALL] * 3).save(tmp_path)
+    run([CALL] * 3).save(tmp_path)  # the same once more is no news
+    other = tk.evaluate(
+        RECIPE.replace(system="Be kind."), [case(0, {})], models={"scripted": tk.ScriptedModel([CALL])}, progress=False
+    )
+    with pytest.warns(UserWarning, match="held another result; 3 of its rows are not in this one"):
+        other.save(tmp_path)
+
+
+@pytest.mark.parametrize("start", [{"romms": {}}, {"rooms": {"dungeon": {"light": 1}}}, {"rooms": 5}])
+def test_a_start_that_the_world_has_no_place_for_is_refused(start):
+    data = {"id": "a", "messages": ["Hi"], "world": "home", "start": start, "expect": {"no_call": True, "state": {}}}
+    with pytest.raises(ConfigError, match=r"(start|World).* 'home'"):
+        case_from_dict(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import subprocess
 import sys
 import threading
@@ -15,7 +16,14 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ConfigError, ToolArgumentsError, ToolInvocationError, ToolTimeoutError, UserError
+from toolkit.errors import (
+    ConfigError,
+    ToolArgumentsError,
+    ToolInvocationError,
+    ToolkitError,
+    ToolTimeoutError,
+    UserError,
+)
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.execution.mcp import McpSession, _tool
 from toolkit.execution.toolset import Toolset
@@ -25,6 +33,7 @@ from toolkit.tools import Tool
 
 pytest.importorskip("mcp")
 SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+ROGUE = [sys.executable, str(Path(__file__).with_name("rogue_mcp_server.py"))]
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +234,42 @@ def test_schema_that_refers_outside_is_refused() -> None:
 
 def test_tools_are_ordinary_tools(tools: Toolset) -> None:
     assert all(isinstance(tool, Tool) for tool in tools)
+
+
+def _rogue(seed: int) -> list[str]:
+    """Use all tools of a server that answers as a seed says; return what came of it."""
+    try:
+        with Toolset.from_mcp([*ROGUE, str(seed)], timeout_s=1) as found:
+            invoker = ToolInvoker(found, raise_on_failure=False)
+            return [str(invoker.invoke(ToolCall(name, {"a": "x"})).result) for name in found.names]
+    except ToolkitError as error:
+        return [str(error)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_rogue_server_raises_nothing_raw(seed: int) -> None:
+    assert not [text for text in _rogue(seed) if " failed with " in text or "\n  " in text]
+
+
+@pytest.mark.slow
+def test_a_rogue_server_raises_nothing_raw_for_long() -> None:
+    for seed in range(100, 300):
+        assert not [text for text in _rogue(seed) if " failed with " in text or "\n  " in text], seed
+
+
+def test_no_session_is_left_open_where_two_tools_share_a_name() -> None:
+    before = {thread for thread in threading.enumerate() if thread.name == "toolkit-mcp"}
+    with pytest.raises(ConfigError, match="must be unique"):
+        Toolset.from_mcp([*ROGUE, "3"], timeout_s=5)
+    assert {thread for thread in threading.enumerate() if thread.name == "toolkit-mcp"} <= before
+
+
+def test_a_key_in_the_address_is_hidden(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with Toolset.from_mcp(url=f"{address}?api_key=s3cret-key") as found:
+        assert found["greet"](name="s3cret-key") == "Grüß dich, [hidden]!"
+    assert "api_key=[hidden]" in caplog.text
+    assert "api_key=s3cret" not in caplog.text
+    with pytest.raises(UserError) as caught:
+        Toolset.from_mcp(url="http://ann:s3cret-pw@127.0.0.1:9/mcp?token=s3cret-key", timeout_s=2)
+    assert "s3cret" not in repr([caught.value, caught.value.__cause__, caught.value.__context__])

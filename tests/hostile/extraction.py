@@ -62,6 +62,11 @@ def pieces() -> list[str]:
     return [*found, *NAMED]
 
 
+def cases() -> list[dict[str, Any]]:
+    """Return the corpora's cases."""
+    return [json.loads(line) for path in sorted(CORPORA.glob("*.jsonl")) for line in path.open(encoding="utf-8")]
+
+
 def read(text: str) -> Extraction:
     """Read a text as everybody does; every call has a place in it."""
     found = extract(text, TOOLS)
@@ -103,10 +108,9 @@ def long_blanks(chance: random.Random) -> Iterator[Attack]:
 @attacks("extraction")
 def any_text(chance: random.Random) -> Iterator[Attack]:
     """Mutate real replies and generated calls: nothing raises, and a stream gives the same as the whole."""
-    cases = [json.loads(line) for path in sorted(CORPORA.glob("*.jsonl")) for line in path.open(encoding="utf-8")]
-    every = pieces()
+    known, every = cases(), pieces()
     while True:
-        case = chance.choice(cases)
+        case = chance.choice(known)
         text, tools = mutated(case["text"][:4000], chance, every), chance.choice([case["tools"], TOOLS, None])
         sizes = [chance.randint(1, chance.choice([2, 9, 80])) for _ in range(8)]
         yield Attack(repr((text, sizes)), lambda _, made=(text, tools, sizes): made, lambda made: in_a_stream(*made), 0)

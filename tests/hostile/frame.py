@@ -34,12 +34,14 @@ class Attack:
         make: a size in characters -> the input.
         run: what is done with the input; it raises if a promise is broken.
         size: where growing begins; 0 for an attack that is run once, for what it raises.
+        floor: characters a second that it must reach.
     """
 
     name: str
     make: Callable[[int], Any]
     run: Callable[[Any], object]
     size: int = 16_000
+    floor: int = FLOOR
 
 
 Generator = Callable[[random.Random], Iterator[Attack]]
@@ -94,19 +96,21 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
         if not attack.size:
             attack.run(attack.make(0))
             return
-        size, before, growths = attack.size, _seconds(attack, attack.size), 0
+        size, before = attack.size, _seconds(attack, attack.size)
         while size < MEGABYTE and before < CERTAIN_S * 8:
             size *= 2
             taken = _seconds(attack, size)
-            growths = growths + 1 if taken > CERTAIN_S and taken > GROWTH * before else 0
-            if growths == 2 or (growths and before > CERTAIN_S):
-                report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half of them {before:.2f} s")
-                return
+            if taken > CERTAIN_S and taken > GROWTH * before:
+                before, taken = min(before, _seconds(attack, size // 2)), min(taken, _seconds(attack, size))
+                if taken > GROWTH * before:
+                    report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half {before:.2f} s")
+                    return
             before = taken
-            if size >= 4 * attack.size and size / taken > 20 * FLOOR:
+            if size >= 4 * attack.size and size / taken > 4 * attack.floor:
                 break  # far above the floor, and nothing grows
         report.slowest[name] = size / max(before, 1e-6)
-        if size / before < FLOOR and (size >= MEGABYTE or _seconds(attack, MEGABYTE) > MEGABYTE / FLOOR):
+        floor = attack.floor
+        if size / before < floor and (size >= MEGABYTE or _seconds(attack, MEGABYTE) > MEGABYTE / floor):
             report.faults.append(f"{name}: {size / before / 1e6:.2f} MB/s at {size:,} characters")
     except Exception:
         report.faults.append(f"{name}\n{traceback.format_exc(limit=-6)}")

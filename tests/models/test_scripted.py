@@ -42,7 +42,7 @@ def test_what_is_no_line():
 def test_end_of_the_script_and_cycle():
     model = ScriptedModel(["a"])
     model.chat("1")
-    with pytest.raises(UserError, match="has 1 lines"):
+    with pytest.raises(UserError, match="has 1 line;"):
         model.chat("2")
     cycling = ScriptedModel(["a", "b"], cycle=True)
     assert [cycling.chat("x").text for _ in range(4)] == ["a", "b", "a", "b"]

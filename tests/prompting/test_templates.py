@@ -4,7 +4,8 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import ConfigError
-from toolkit.prompting.templates import MOST_ROUNDS, fill, plain
+from toolkit.prompting.sandbox import MOST_ROUNDS
+from toolkit.prompting.templates import fill, plain
 
 RAN = []
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit import resources
 from toolkit.prompting import templates
+from toolkit.prompting.disarming import disarming
 
 
 @cache
@@ -29,3 +30,12 @@ def say(message: str, /, **values: Any) -> str:
     """
     source, where = _source(message)
     return templates.fill(source, values, where).strip()
+
+
+def quote(message: str, /, **values: Any) -> str:
+    """Fill a message that is a prompt of its own; what it quotes holds no tokens of a chat template.
+
+    Raises:
+        ConfigError: no such message, or its template fails.
+    """
+    return say(message, **disarming(()).value(values))

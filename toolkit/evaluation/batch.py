@@ -21,6 +21,7 @@ from toolkit.evaluation.saving import writable_folder
 from toolkit.models import load_model
 from toolkit.models.connection import public_name
 from toolkit.models.store import Store
+from toolkit.traces.json_text import writable, write_text
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
@@ -126,6 +127,4 @@ def write_report(notebook: Path, out: Path) -> None:
 
     exporter: Any = cast("Any", HTMLExporter)(exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True)
     page, _ = exporter.from_filename(str(notebook))
-    partial = out.with_suffix(".part")
-    partial.write_text(page, "utf-8")
-    partial.replace(out)
+    write_text(out, writable(page))

@@ -22,10 +22,10 @@ from typing import Any
 from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.matching import check_matcher
-from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, scenario_of
+from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, check_state, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
-from toolkit.traces.json_text import parsed, read_text
+from toolkit.traces.json_text import frame_html, is_writable, parsed, read_text, writable
 from toolkit.worlds import load_world
 
 Worlds = Mapping[str, Any]  # name -> class of a world; see `toolkit.worlds`
@@ -135,14 +135,15 @@ class Cases:
         import pandas as pd
 
         columns = ["id", "domain", "question", "right", "tools", "tags"]
-        rows = [(c.id, c.domain, c.question, c.right, len(c.tools), " ".join(c.tags)) for c in self]
-        return pd.DataFrame(rows, columns=columns)
+        rows = [(c.id, c.domain, c.question, c.right, str(len(c.tools)), " ".join(c.tags)) for c in self]
+        table = pd.DataFrame([tuple(map(writable, row)) for row in rows], columns=columns)
+        return table.astype({"tools": int})
 
     def __repr__(self) -> str:
         return f"Cases({len(self)}, {sum(not case.expects_call for case in self)} of them no call)"
 
     def _repr_html_(self) -> str:
-        return str(self.table().to_html(index=False, max_rows=20))
+        return frame_html(self.table(), max_rows=20)
 
 
 def list_cases() -> list[str]:
@@ -173,6 +174,10 @@ def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | 
     for name, count in counts.items():
         if count > 1:
             raise ConfigError(f"{count} cases have the id {name!r}. Results are paired by id; make it unique.")
+        if not is_writable(name):
+            raise ConfigError(
+                f"The id {name!r} of a case holds half a character. Results are paired by id; write it anew."
+            )
     cases = Cases(tuple(found))
     return cases.tagged(*tags) if tags else cases
 
@@ -241,14 +246,23 @@ def case_from_dict(
         messages = tuple(as_messages(data.get("messages") or ()))
         world = load_world(data["world"], data.get("start"), worlds) if "world" in data else None
         known = tools or {}
+        if world is not None and data.get("start"):
+            usual = load_world(data["world"], None, worlds)
+            check_state(data["start"], usual.state, data["world"], where, "start")
         if world is not None:  # as a case shows them: each run has a world, and functions, of its own
             known = {tool.name: replace(tool, function=None) for tool in as_tools(world.tools)}
         named = _list(data, "tools", where) or (list(known) if world is not None else [])
         offered = tuple(_tool(item, known, where) for item in named)
     except ConfigError as error:
         raise ConfigError(str(error) if where in str(error) else f"{where}: {error}") from None
-    if not messages:
-        raise ConfigError(f"{where}: has no messages.")
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise ConfigError(
+            f"{where}: messages, tools or world cannot be read: {type(error).__name__}: {error}"
+        ) from None
+    if not messages or not all(isinstance(text, str) for message in messages for text in message.texts):
+        raise ConfigError(f"{where}: has no messages, or one whose content is no text.")
+    if not isinstance(data.get("domain", domain), str):
+        raise ConfigError(f"{where}: domain must be text, not {data['domain']!r:.100}.")
     calls = _expected(data.get("expect"), offered, where)
     scenario = scenario_of(data, [tool.name for tool in offered], world, where)
     tags = tuple(map(str, _list(data, "tags", where)))

@@ -19,6 +19,8 @@ from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
 from toolkit.evaluation.statistics import NAN, Comparison, Rate, compare_rows, holm
 from toolkit.recipes import Recipe
+from toolkit.traces.json_text import MOST_SHOWN, frame_html, writable
+from toolkit.traces.text import printable
 
 
 class Result:
@@ -113,6 +115,9 @@ class Result:
 
     def answer(self) -> str:
         """Say which recipe did best or which are level, on how many replies, and how sure that is."""
+        return printable(self._answer())
+
+    def _answer(self) -> str:
         try:
             best = self.best()
         except ConfigError as error:
@@ -174,11 +179,11 @@ class Result:
 
     def to_text(self) -> str:
         """Return the table as lines for a terminal, with the reasons why replies were left out."""
-        lines = [str(display_table(self.table()).to_string(index=False))]
+        shown = display_table(self.table()).map(lambda value: printable(value) if isinstance(value, str) else value)
         left = self.rows[self.rows["outcome"].isin(LEFT_OUT)].groupby(["recipe", "outcome", "detail"], sort=False)
         counts = left.size().reset_index(name="count").to_dict("records")
-        lines += [f"Left out of {r['recipe']}: {r['count']} × {r['outcome']}, {r['detail']}" for r in counts]
-        return "\n".join(lines)
+        lines = [f"Left out of {r['recipe']}: {r['count']} × {r['outcome']}, {r['detail']}" for r in counts]
+        return "\n".join([str(shown.to_string(index=False)), *map(printable, lines)])
 
     __str__ = to_text
 
@@ -189,7 +194,7 @@ class Result:
         shown = display_table(self.table())
         for column in ("recipe", "right [95 %]", "left out"):  # narrow notebooks must not break these
             shown[column] = shown[column].str.replace(" ", "\u00a0")
-        return str(shown.to_html(index=False))
+        return frame_html(shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +275,7 @@ def readable(frame: Any, wrap: bool = True) -> Any:
     """
     look = {"text-align": "left", "vertical-align": "top"}
     look |= {"white-space": "pre-wrap", "max-width": "28em"} if wrap else {"white-space": "nowrap"}
+    frame = frame.map(lambda value: writable(value[:MOST_SHOWN]) if isinstance(value, str) else value)
     styled = frame.style.hide(axis="index").format(escape="html", precision=3).format_index(escape="html", axis=1)
     styled = styled.format_index(escape="html", axis=0).set_properties(**look)
     return styled.set_table_styles([{"selector": "th", "props": "text-align: left"}])

@@ -5,8 +5,10 @@ Not here: what the tables say (`toolkit.evaluation.results`).
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe
         ConfigError: the folder cannot be written.
     """
     folder = writable_folder(folder)
+    _warn_of_another(folder, rows)
     table.to_csv(folder / "table.csv", index=False, float_format="%.6g")
     table.to_parquet(folder / "table.parquet", index=False)
     rows.to_csv(folder / "rows.csv", index=False)
@@ -37,6 +40,22 @@ def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe
         taken.add(free.casefold())
         save_recipe(recipe, folder / "recipes", free)
     return folder
+
+
+def _warn_of_another(folder: Path, rows: Any) -> None:
+    """Say so where a folder holds rows that would be lost."""
+    import pandas as pd
+
+    with contextlib.suppress(OSError, ValueError, KeyError):  # there is none, or none of ours
+        keys = ["recipe_hash", "case", "repeat"]
+        before = pd.read_parquet(folder / "rows.parquet", columns=keys)
+        lost = set(map(tuple, before.to_numpy())) - set(map(tuple, rows[keys].to_numpy()))
+        if lost:
+            warnings.warn(
+                f"{str(folder)!r} held another result; {len(lost)} of its rows are not in this one and are replaced. "
+                "Their replies stay in the store. Name another folder to keep both.",
+                stacklevel=4,
+            )
 
 
 def save_recipe(recipe: Recipe, folder: Path, name: str) -> Path:
@@ -58,6 +77,7 @@ def _save_protocol(protocol: Protocol, folder: Path) -> Path:
             shutil.rmtree(folder)
         partial.rename(folder)
     except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
         raise ConfigError(f"Cannot write {str(folder)!r}: {error.strerror}. Choose another folder.") from None
     return folder.resolve()
 

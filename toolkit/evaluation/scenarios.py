@@ -77,13 +77,16 @@ def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World 
     if not (set(data) & set(DATA_KEYS) or set(expect) & set(EXPECT_KEYS)):
         return None
     quiet, turns = "no_call" in expect, data.get("turns") or []
+    results = data.get("results") or []
+    if not isinstance(results, (list, tuple)):
+        raise ConfigError(f"{where}: results must be a list, not {results!r:.100}.")
     if not isinstance(turns, list) or not all(isinstance(turn, str) and turn.strip() for turn in turns):
         raise ConfigError(f"{where}: turns must be a list of what the user says next, not {turns!r}.")
     found = Scenario(
         world=data.get("world", ""),
         start=data.get("start") or {},
         turns=tuple(turns),
-        results=tuple(_recorded(item, offered, where) for item in data.get("results") or ()),
+        results=tuple(_recorded(item, offered, where) for item in results),
         further=expect.get("further", "none" if quiet else "reads"),
         state=expect.get("state"),
         answer=expect.get("answer"),
@@ -100,7 +103,7 @@ def scenario_of(data: Mapping[str, Any], offered: Collection[str], world: World 
         if world is None:
             raise ConfigError(f'{where}: expects a state, but has no "world" to have one.')
         check_matcher(found.state, where)
-        _check_state(found.state, world.state, found.world, where)
+        check_state(found.state, world.state, found.world, where)
     check_matcher(found.answer, where)
     return found
 
@@ -115,8 +118,8 @@ def _recorded(item: Any, offered: Collection[str], where: str) -> dict[str, Any]
     return dict(item)
 
 
-def _check_state(expected: Any, start: Any, world: str, where: str, path: str = "state") -> None:
-    """Refuse an expected part that the world does not have: it would never come out right."""
+def check_state(expected: Any, start: Any, world: str, where: str, path: str = "state") -> None:
+    """Refuse a part, expected or started with, that the world does not have: it would never come out right."""
     if start is None or is_matcher(expected):
         return
     if any(isinstance(start, kind) != isinstance(expected, kind) for kind in (Mapping, list)):
@@ -125,7 +128,7 @@ def _check_state(expected: Any, start: Any, world: str, where: str, path: str = 
         return
     for key, value in expected.items():
         if key in start:
-            _check_state(value, start[key], world, where, f"{path}.{key}")
-        elif start or path == "state":  # a mapping that starts empty may get any key
+            check_state(value, start[key], world, where, f"{path}.{key}")
+        elif start or "." not in path:  # a mapping that starts empty may get any key
             hint = did_you_mean(str(key), start)
             raise ConfigError(f"{where}: {path} of world {world!r} has no {key!r}. {hint}")

@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from toolkit.errors import ConfigError, ToolNotApprovedError
 from toolkit.execution.arguments import copied
-from toolkit.execution.conversion import safe_str
 from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once
 from toolkit.execution.ready import ReadyTool
 from toolkit.messages import ToolCall
+from toolkit.tools.shown import safe_str
 
 _KEYBOARD = threading.Lock()  # there is one, however many agents ask
 

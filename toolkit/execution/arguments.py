@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.errors import ToolArgumentsError, closest
+from toolkit.tools.shown import shown
 
 MOST_PROBLEMS = 8
-_LONGEST_VALUE = 80
+_SMALL = 1_000
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _BOUNDS = {
     "minimum": "at least",
@@ -43,7 +44,7 @@ def as_object(arguments: Any, name: str) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
             found = json.loads(arguments) if arguments.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = arguments
     if found is None:
         return {}
@@ -69,12 +70,31 @@ def copied(value: Any) -> Any:
 
 
 def problems(validator: Any, arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """Return one sentence per fault: the field, what was expected, what came."""
+    """Return one sentence per fault: the field, what was expected, what came; of large arguments only the first."""
+    import jsonschema_rs
+
     try:
-        found = [line for error in validator.iter_errors(arguments) for line in _lines(error, schema)]
+        errors = validator.iter_errors(arguments) if _is_small(arguments) else []
+        if not errors:
+            validator.validate(arguments)  # stops at the first
+    except jsonschema_rs.ValidationError as error:
+        errors = [error]
     except ValueError as error:  # a value that JSON cannot hold, from a caller in Python
         return [f"arguments: expected JSON values, got {error}"]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(line for error in errors for line in _lines(error, schema)))
+
+
+def _is_small(arguments: dict[str, Any]) -> bool:
+    """Tell whether arguments hold less than a thousand values: a list of all faults takes long to make."""
+    stack, count = [iter(arguments.values())], 0
+    while stack:
+        for value in stack.pop():
+            count += 1
+            if count > _SMALL:
+                return False
+            if isinstance(value, (dict, list, tuple)):
+                stack.append(iter(value.values() if isinstance(value, dict) else value))
+    return True
 
 
 def refusal(name: str, found: list[str]) -> ToolArgumentsError:
@@ -91,9 +111,9 @@ def unknown_names(arguments: Iterable[str], accepted: Iterable[str]) -> list[str
     ["town: expected one of 'city', got an unknown name", "citty: expected 'city', got an unknown name"]
     """
     known = list(accepted)
-    lines = []
-    for name in arguments:
-        near = closest(name, known, n=1)
+    lines: list[str] = []
+    for name in map(str, arguments):
+        near = closest(name, known, n=1) if len(lines) < MOST_PROBLEMS else []
         names = near or known
         wanted = ", ".join(map(repr, names)) or "no arguments"
         lines.append(f"{name}: expected {'' if near or not known else 'one of '}{wanted}, got an unknown name")
@@ -145,12 +165,3 @@ def path_of(parts: Iterable[str | int]) -> str:
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def shown(value: Any) -> str:
-    """Return a value as short JSON-like text."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

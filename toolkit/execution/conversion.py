@@ -21,6 +21,7 @@ from typing import Any
 from toolkit.errors import StringConversionError, ToolOutputMergeError
 from toolkit.execution.state import State
 from toolkit.tools import Tool
+from toolkit.tools.shown import safe_str
 from toolkit.tools.wiring import STRING_KEYS
 
 _PRINTED = (datetime.date, datetime.time, decimal.Decimal, uuid.UUID, pathlib.PurePath)
@@ -99,14 +100,6 @@ def capped(text: str, limit: int | None) -> str:
     if limit is None or len(text) <= limit:
         return text
     return f"{text[:limit]}… [cut: {limit:,} of {len(text):,} characters shown]"
-
-
-def safe_str(value: object) -> str:
-    """Return `str(value)`, or a stand-in where that raises."""
-    try:
-        return str(value)
-    except Exception:
-        return f"<{type(value).__name__} without text>"
 
 
 def result_text(tool: Tool, result: Any, *, quote: bool) -> Any:

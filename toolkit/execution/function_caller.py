@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolError, ToolNotFoundException, did_you_mean
-from toolkit.execution.arguments import as_object, shown
-from toolkit.execution.conversion import safe_str
+from toolkit.execution.arguments import as_object
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.tools import Tool
 from toolkit.tools.import_paths import dotted_path, resolve_function, settings_in
+from toolkit.tools.shown import safe_str, shown
 from toolkit.tools.wiring import parameters_of
 
 _TYPE = "toolkit.execution.function_caller.OpenAIFunctionCaller"
@@ -124,7 +124,7 @@ def _asked(message: ChatMessage) -> Sequence[Any] | None:
         return message.tool_calls
     if not message.is_from(ChatRole.ASSISTANT) or message.meta.get("finish_reason") != _FINISH:
         return None
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         if isinstance(entries := json.loads(message.text or ""), list):
             return entries
     return [message.text]

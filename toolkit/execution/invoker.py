@@ -16,7 +16,7 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolError
 from toolkit.execution.approval import Ask, leave
-from toolkit.execution.conversion import capped, result_text, safe_str, to_text, write_to_state
+from toolkit.execution.conversion import capped, result_text, to_text, write_to_state
 from toolkit.execution.modes import BLOCKING, YIELDING, Mode, at_once, attempt_here
 from toolkit.execution.ready import ReadyTool, make_ready, tool_of
 from toolkit.execution.state import State
@@ -33,6 +33,7 @@ from toolkit.execution.turns import (
 from toolkit.messages import ToolCall, ToolCallResult
 from toolkit.tools import as_tools
 from toolkit.tools.import_paths import dotted_path, resolve, settings_in, tool_from_dict, tool_to_dict
+from toolkit.tools.shown import safe_str
 
 _TYPE = "toolkit.execution.invoker.ToolInvoker"
 _QUICK = (str, int)  # their text never fails

@@ -22,12 +22,14 @@ from typing import Any
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
 from toolkit.execution.openapi.http import check_limit, place
-from toolkit.secrets import Mask, Secret, credentials_in, scrub
-from toolkit.tools import Effect, Tool
+from toolkit.secrets import Mask, Secret, credentials_in, scrub, scrub_logs
+from toolkit.tools import Effect, Tool, as_tools
+from toolkit.tools.shown import safe_str
 
 _MAX_PAGES = 100
 _WRITES: Effect = "writes"
 _GRACE_S = 5.0  # what the client may take on top of a time limit, to end by itself
+_LONGEST_REASON = 400
 _STDERR_TAIL = 400  # characters of a dead server's last words
 _REOPEN = "Start it anew with reopen() on its toolset."
 
@@ -67,6 +69,7 @@ class McpSession:
         with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
             importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
+        scrub_logs()
         self.command = (command,) if isinstance(command, str) else tuple(command or ())
         self.url, self.env, self.cwd, self.headers = url or "", env, cwd, headers
         self.timeout_s = timeout_s
@@ -246,7 +249,7 @@ def open_session(
         for name in wanted:
             if name not in known:
                 raise ConfigError(f"allowed_tools names {name!r}, which the server lacks. {did_you_mean(name, known)}")
-        return session, [_tool(session, item, prefix) for item in session.listed if item.name in wanted]
+        return session, as_tools(_tool(session, item, prefix) for item in session.listed if item.name in wanted)
     except BaseException:
         session.close()
         raise
@@ -316,4 +319,5 @@ def _reason_of(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
-    return f"{type(error).__name__}: {error}".rstrip(": .")
+    words = " ".join(safe_str(error).split())  # pydantic's are many lines
+    return f"{type(error).__name__}: {words[:_LONGEST_REASON]}".rstrip(": .")

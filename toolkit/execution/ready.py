@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ConfigError, ToolArgumentsError, ToolNotFoundException, did_you_mean
-from toolkit.execution.arguments import as_object, copied, path_of, problems, refusal, shown, unknown_names
-from toolkit.execution.conversion import safe_str
+from toolkit.execution.arguments import as_object, copied, path_of, problems, refusal, unknown_names
 from toolkit.execution.state import State
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, validator_for
+from toolkit.tools.shown import safe_str, shown
 from toolkit.tools.signatures import injected_type, resolved_hints
 from toolkit.tools.wiring import parameters_of
 
@@ -48,18 +48,23 @@ class ReadyTool:
         """
         if type(arguments) is not dict:
             arguments = as_object(arguments, self.tool.name)
+        given: dict[str, Any] = arguments  # a function call makes its own dict of names
+        for value in given.values():
+            if type(value) not in _AS_IS:
+                given = arguments = self._own(given)  # before it is checked: that cannot bear any depth
+                break
         try:
-            fits = self.is_valid(arguments)
+            fits = self.is_valid(given)
         except ValueError:  # a Python object that JSON cannot hold
             fits = False
         accepted = self.accepted
-        if fits and (accepted is None or arguments.keys() <= accepted):
-            given: dict[str, Any] = arguments  # a function call makes its own dict of names
-            for value in given.values():
-                if type(value) not in _AS_IS:
-                    return self._own(given)
+        if fits and (accepted is None or given.keys() <= accepted):
             return given
-        strange = unknown_names(arguments.keys() - accepted, sorted(accepted)) if accepted is not None else []
+        strange = (
+            []
+            if accepted is None
+            else unknown_names([name for name in arguments if name not in accepted], sorted(accepted))
+        )
         found = [] if fits else problems(self.validator, arguments, self.tool.parameters)
         raise refusal(self.tool.name, list(dict.fromkeys(found + strange)))
 
@@ -109,7 +114,8 @@ def tool_of(ready: Mapping[str, ReadyTool], call: ToolCall) -> ReadyTool:
     name = call.tool_name
     found = ready.get(name) if isinstance(name, str) else None
     if found is None:
-        raise ToolNotFoundException(f"No tool is called {name!r}. {did_you_mean(str(name), ready)}")
+        said = name if isinstance(name, str) else shown(name)
+        raise ToolNotFoundException(f"No tool is called {said!r}. {did_you_mean(said, ready)}")
     return found
 
 

@@ -8,18 +8,20 @@ Not here: running them (`toolkit.execution.invoker`), how they are waited for (`
 
 from __future__ import annotations
 
+import collections
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import ToolError, ToolInvocationError, ToolNotFoundException, ToolTimeoutError
-from toolkit.execution.conversion import capped, safe_str
+from toolkit.execution.conversion import capped
 from toolkit.execution.modes import BLOCKING, Ended, Mode
 from toolkit.execution.ready import ReadyTool
 from toolkit.execution.state import State
 from toolkit.execution.threads import OutOfTime
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
+from toolkit.tools.shown import safe_str
 
 _TRACEBACK_CHARS = 8_000
 
@@ -76,13 +78,19 @@ def batches(calls: Sequence[Access]) -> list[list[int]]:
     >>> batches([both, both])
     [[0], [1]]
     """
-    left, found = list(range(len(calls))), []
-    while left:
-        free = [i for i in left if not any(calls[i].waits_for(calls[j]) for j in left if j != i)]
-        batch = free or left[:1]
+    left, kinds, found = collections.deque(range(len(calls))), collections.Counter(calls), []
+    while left:  # looked at by kind, since a turn of a thousand calls has a few kinds of them
+        free = {kind for kind in kinds if not any(_waits(kind, other, kinds) for other in kinds)}
+        batch = [i for i in left if calls[i] in free] if free else [left.popleft()]
         found.append(batch)
-        left = [i for i in left if i not in batch]
+        if free:
+            left = collections.deque(i for i in left if calls[i] not in free)
+        kinds -= collections.Counter(calls[i] for i in batch)
     return found
+
+
+def _waits(kind: Access, other: Access, kinds: Mapping[Access, int]) -> bool:
+    return (kind != other or kinds[kind] > 1) and kind.waits_for(other)
 
 
 @dataclass(slots=True)

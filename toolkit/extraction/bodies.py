@@ -31,14 +31,14 @@ _NS = r"(?:\w++:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
 _GLM_NS = r"(?:\w{1,40}[_:])?"
 # A fence, or one back-tick or a word for it. A back-tick only before a bracket, a word only before a line break: in
 # "`f`(a=1)" and "json.loads(x)" neither is a fence.
-FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w++-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
+FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w+-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
 FENCE_END = re.compile(r"\s*+(?:```|~~~|`)")
 # An object, a list or a text, also with curly or escaped quotes; no marker such as [/INST] or [TOOL_CALLS].
-_JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,}\])[{\[\"'“‘]|&quot;|&#34;")
+_JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,40}\])[{\[\"'“‘]|&quot;|&#34;")
 # The first pair of an object whose brace is missing. Only a key that names a tool: "a": 1 alone may be anything.
 _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:")
 # The head of a Python-like call, in brackets, quotes, print() or an assignment; not `f {`, which is NAME and JSON.
-_PYTHON = re.compile(r"\[*\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
+_PYTHON = re.compile(r"\[*+\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
 _SEPARATOR = re.compile(r"\s*+[,;]?\s*+")
 SURPLUS = re.compile(r"(?:\s*+[}\]])++")
 # A name and nothing else, so that what stands behind it decides; it may end in `()` but has no arguments there.
@@ -64,7 +64,7 @@ TAGGED = Tags(
         rf"<{_NS}(?:parameter|param|arg)(?:\s*+=\s*+[\"']?|\s++name\s*+=\s*+[\"']?)(?P<key>[ \t]*+[^<>\"'\s]++)[\"']?"
         r"(?:\s++value\s*+=\s*+(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^<>]*+/?|\s++[^<>]*+)?\s*+>"
     ),
-    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^>]*+)?>"),
+    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^<>]*+)?>"),
     # What ends the parameters: a closer of the call or of its wrapper, the next call, a special token. Not other
     # markup, such as <div> or </b>, which belongs to a value.
     re.compile(
@@ -73,7 +73,8 @@ TAGGED = Tags(
     ),
 )
 _PARAMETERS = re.compile(rf"\s*+<{_NS}(?:params|parameters)>")
-_CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)+")
+_CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)++")
+_FAR_CLOSER = 2_000  # characters behind a broken body after which a closer is not its own
 _FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")
 
@@ -301,15 +302,15 @@ def _nothing(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | 
 
 def _failed(source: Source, start: int, body: Body, syntax: Syntax) -> Reading:
     """Report a body that could not be read; what was complete before it is kept."""
-    reason, closer = body.problem or "bad_json", syntax.closer
+    reason, closer, end = body.problem or "bad_json", syntax.closer, body.end
+    closing = source.find(closer, end) if closer is not None else None
+    still_open = reason == "truncated" or (closing is None and closer is not None and source.limit - end < _FAR_CLOSER)
     if reason == "truncated" and closer is not None and source.find(closer, start) is not None:
         reason = "bad_json"  # it was closed, so nothing was cut: the body is wrong
-    end = body.end
-    if reason != "truncated" and closer is not None:
-        closing = source.find(closer, body.end)
-        marker = source.text[start : start + 8]
-        if closing is not None and source.text.find(marker, body.end, closing.start()) < 0:
-            end = closing.end()
+    near = reason != "truncated" and closing is not None and closing.start() - end < _FAR_CLOSER
+    if near and closing and source.text.find(source.text[start : start + 8], end, closing.start()) < 0:
+        end = closing.end()
     cut_from = body.drafts[-1].span[1] if body.drafts else start
     kept = spread(body.drafts, start, cut_from)
-    return refusal(source, cut_from, max(end, start + 1), reason, syntax.name, kept=kept)
+    reading = refusal(source, cut_from, max(end, start + 1), reason, syntax.name, kept=kept)
+    return reading._replace(open=still_open)

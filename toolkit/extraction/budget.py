@@ -7,8 +7,9 @@ Not here: what becomes of a reading whose budget ends (`walk`).
 
 from __future__ import annotations
 
-_BASE, _PER_CHARACTER = 4_000_000, 40
+_BASE, _PER_CHARACTER = 12_000_000, 28
 _CALLS, _PER_CALL = 2_000, 64  # so many calls in any text, and one more for so many characters
+_HINTS = 32  # names that are not declared for which the closest declared ones are looked for
 LOOK, VALUE, QUOTE = 600, 300, 200  # steps of trying what may begin at a place, of reading a value, of judging a quote
 
 
@@ -19,11 +20,12 @@ class ExhaustedError(Exception):
 class Budget:
     """Hold the steps that are left for reading a text, and the calls that it may still hold."""
 
-    __slots__ = ("calls", "left")
+    __slots__ = ("calls", "hints", "left")
 
     def __init__(self, length: int) -> None:
         self.left = _BASE + _PER_CHARACTER * length
         self.calls = _CALLS + length // _PER_CALL
+        self.hints = _HINTS
 
     def spend(self, steps: int) -> None:
         """Pay for some work.
@@ -44,3 +46,8 @@ class Budget:
         self.calls -= 1
         if self.calls < 0:
             raise ExhaustedError
+
+    def hint(self) -> bool:
+        """Pay for a hint, which may be left out; False if there have been enough."""
+        self.hints -= 1
+        return self.hints >= 0

@@ -33,7 +33,7 @@ _FIT: dict[str, tuple[type, ...]] = {
 SURE: dict[type, tuple[str, ...]] = {  # types that need no second look
     str: ("string",), int: ("integer", "number"), float: ("number",), bool: ("boolean",),
 }  # fmt: skip
-_DEEPEST = 24
+_DEEPEST, _DEEPEST_TYPE, _MOST_TYPES = 24, 4, 16  # levels of a value; of `anyOf` in `anyOf`, and members of one
 
 
 class Coercion:
@@ -122,10 +122,10 @@ class Coercion:
             schema = target
         return schema
 
-    def types(self, schema: Any) -> tuple[str, ...]:
+    def types(self, schema: Any, depth: int = 0) -> tuple[str, ...]:
         """Return the types that a schema allows, in JSON Schema's words; () if anything goes."""
         schema = self.resolve(schema)
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or depth > _DEEPEST_TYPE:
             return ()
         found = schema.get("type")
         if isinstance(found, str):
@@ -135,7 +135,7 @@ class Coercion:
             return tuple(_TYPES.get(one, one) for one in found if isinstance(one, str) and _TYPES.get(one, one) in _FIT)
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
-                return _unique([self.types(part) for part in schema[key]])
+                return _unique([self.types(part, depth + 1) for part in schema[key][:_MOST_TYPES]])
         return _enumerated(schema)
 
 

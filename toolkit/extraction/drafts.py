@@ -99,6 +99,7 @@ class Reading(NamedTuple):
     explicit: bool = True  # its marker is one that no prose would use
     text: str = ""  # what of the region is for the user
     thinking: str = ""  # what of the region is thought
+    open: bool = False  # it was open where the text ends, so that more text may change it
     final: bool = False  # it is an action that waits for a result, so that what the model wrote behind it is invented
     # a region in it that is to be walked as if it stood alone, such as what a thought or a fence holds
     inner: Span | None = None
@@ -116,5 +117,7 @@ def refusal(
     source: Source, start: int, end: int, problem: str, syntax: str, name: str | None = None, kept: Sequence[Draft] = ()
 ) -> Reading:
     """Report what began at `start` and could not be read up to `end`; what is cut reaches to the end of the text."""
-    stop = source.limit if problem == "truncated" else end
-    return Reading(stop, tuple(kept), (Rejected((start, stop), syntax, problem, _DETAILS.get(problem, ""), name),))
+    cut = problem == "truncated"
+    stop = source.limit if cut else end
+    rejected = Rejected((start, stop), syntax, problem, _DETAILS.get(problem, ""), name)
+    return Reading(stop, tuple(kept), (rejected,), open=cut)

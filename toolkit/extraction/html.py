@@ -8,13 +8,13 @@ Not here: what is shown (`types`).
 
 from __future__ import annotations
 
-import json
-from html import escape
 from typing import Any
+
+from toolkit.traces.json_text import as_json, html_of, in_html
 
 Span = tuple[int, int]
 
-_SHOWN, _SHOWN_SPANS = 20_000, 200
+_SHOWN, _SHOWN_SPANS, _SHORT = 20_000, 200, 400
 # Half-transparent colours and inherited text colour suit a light and a dark page alike.
 _COLOURS = {
     "call": "rgba(46,160,67,.28)",
@@ -36,8 +36,8 @@ def render(extraction: Any) -> str:
     badge = _mark(extraction.status, _STATUS[extraction.status])
     head = f"<div>{badge} {len(extraction.calls)} call(s), {len(extraction.rejected)} rejected</div>"
     reply = f'<div style="{_BOX}">{_coloured(extraction)}</div>' if extraction.source else ""
-    rejected = "".join(f"<li>{_rejection(one)}</li>" for one in extraction.rejected[:_SHOWN_SPANS])
-    thinking = f'<div style="{_BOX}">{escape(_cut(extraction.thinking, _SHOWN))}</div>'
+    rejected = html_of(f"<li>{_rejection(one)}</li>" for one in extraction.rejected[:_SHOWN_SPANS])
+    thinking = f'<div style="{_BOX}">{in_html(extraction.thinking)}</div>'
     folded = _folded("rejected", rejected and f"<ul>{rejected}</ul>") + _folded(
         "thinking", extraction.thinking and thinking
     )
@@ -46,8 +46,8 @@ def render(extraction: Any) -> str:
 
 
 def _mark(text: str, role: str, title: str = "") -> str:
-    hint = f' title="{escape(title, quote=True)}"' if title else ""
-    return f'<span style="background:{_COLOURS[role]};border-radius:3px;padding:0 .2em"{hint}>{escape(text)}</span>'
+    hint = f' title="{in_html(title, _SHORT)}"' if title else ""
+    return f'<span style="background:{_COLOURS[role]};border-radius:3px;padding:0 .2em"{hint}>{in_html(text)}</span>'
 
 
 def _regions(extraction: Any) -> list[tuple[Span, str, str]]:
@@ -71,11 +71,9 @@ def _coloured(extraction: Any) -> str:
     """Return the reply with its regions coloured."""
     source, pos, pieces = extraction.source[:_SHOWN], 0, []
     for (start, end), role, hint in _regions(extraction):
-        pieces += [escape(source[pos:start]), _mark(source[start:end], role, hint)]
+        pieces += [in_html(source[pos:start]), _mark(source[start:end], role, hint)]
         pos = max(pos, end)
-    pieces.append(escape(source[pos:]))
-    if len(extraction.source) > _SHOWN:
-        pieces.append(f"<i> … {len(extraction.source) - _SHOWN:,} more characters</i>")
+    pieces.append(in_html(extraction.source[pos:], max(0, _SHOWN - pos)))
     return "".join(pieces)
 
 
@@ -83,28 +81,27 @@ def _calls(extraction: Any) -> str:
     """Return a table of the calls."""
     if not extraction.calls:
         return ""
-    rows = "".join(_call_row(call) for call in extraction.calls[:_SHOWN_SPANS])
+    rows = html_of(_call_row(call) for call in extraction.calls[:_SHOWN_SPANS])
     names = "".join(f"<th>{name}</th>" for name in ("tool", "arguments", "syntax", "confidence", "repairs", "notes"))
     return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _call_row(call: Any) -> str:
-    arguments = _cut(json.dumps(call.arguments, ensure_ascii=False, default=str), 400)
+    arguments = as_json(call.arguments)
     notes = [*call.notes]
     if call.unknown_tool:
         notes.append("unknown tool" + (f"; closest: {', '.join(call.closest)}" if call.closest else ""))
     repairs = " ".join(_mark(code, "repaired") for code in call.repairs)
-    cells = [escape(call.tool_name), f"<code>{escape(arguments)}</code>", escape(call.syntax), escape(call.confidence)]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, repairs, escape("; ".join(notes))]) + "</tr>"
+    cells = [in_html(call.tool_name, _SHORT), f"<code>{in_html(arguments, _SHORT)}</code>", in_html(call.syntax)]
+    cells.append(in_html(call.confidence))
+    return (
+        "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, repairs, in_html("; ".join(notes), _SHORT)]) + "</tr>"
+    )
 
 
 def _rejection(one: Any) -> str:
-    name = f" {escape(one.name[:80])}" if one.name else ""
-    return f"{_mark(one.reason, 'rejected')} {escape(one.syntax)}{name} {escape(one.detail)}"
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    name = f" {in_html(one.name, 80)}" if one.name else ""
+    return f"{_mark(one.reason, 'rejected')} {in_html(one.syntax)}{name} {in_html(one.detail, _SHORT)}"
 
 
 def _folded(title: str, content: str) -> str:

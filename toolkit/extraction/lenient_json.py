@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from toolkit.extraction.budget import LOOK, Budget, ExhaustedError
@@ -20,8 +21,8 @@ from toolkit.extraction.values import Unreadable, ValueReader
 
 WINDOW = 1024
 _NO_TOOLS = ToolIndex({})
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_DEEPEST = 200
 _ITEM_END = 16  # an error this near to the end of a window may be the window's fault
 
 
@@ -106,7 +107,7 @@ def read_strict(source: Source, pos: int) -> JsonRead | None:
             return None
         else:
             source.budget.spend(LOOK + 2 * end)
-            if not shallow(window, end):
+            if window.count("{", 0, end) + window.count("[", 0, end) > _DEEPEST and nested(value):
                 return JsonRead(None, pos + end, (), "too_deep")
             whole = plain(value) if "\\u" in window and _HALF_PAIR.search(window, 0, end) else value
             return JsonRead(whole, pos + end, () if whole == value else ("lone_surrogate",))
@@ -123,18 +124,18 @@ def plain(value: Any) -> Any:
     return value
 
 
-def shallow(text: str, end: int, most: int = 200) -> bool:
-    """Tell whether the brackets of a value nest less deep than other code can follow."""
-    if text.count("{", 0, end) + text.count("[", 0, end) < most:
-        return True
-    depth = deepest = 0
-    for char in _STRING.sub("", text[:end]):
-        if char in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "}]":
-            depth -= 1
-    return deepest < most
+def nested(value: Any) -> bool:
+    """Tell whether a value nests deeper than other code can follow."""
+    layer = [value]
+    for _ in range(_DEEPEST):
+        layer = [inner for one in layer if isinstance(one, (dict, list)) for inner in _members(one)]
+        if not layer:
+            return False
+    return True
+
+
+def _members(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def mend(source: Source, pos: int, *, bare_values: bool = False, opened: bool = True) -> JsonRead:
@@ -143,10 +144,10 @@ def mend(source: Source, pos: int, *, bare_values: bool = False, opened: bool = 
     try:
         value = reader.value() if opened else reader.object(0, opened=False)
         if not (opened or reader.closed):
-            source.dead.update((key, source.limit) for key in reader.keys)
+            source.searches.dead.update((key, source.limit) for key in reader.keys)
     except Unreadable as stop:
         if not opened:
-            source.dead.update((key, source.limit) for key in reader.keys)
+            source.searches.dead.update((key, source.limit) for key in reader.keys)
         members = tuple(reader.members) if stop.problem == "truncated" else ()
         return JsonRead(None, stop.position, tuple(reader.repairs), stop.problem, False, members)
     return JsonRead(value, reader.pos, tuple(reader.repairs), None, reader.closed)

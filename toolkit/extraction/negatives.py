@@ -12,9 +12,9 @@ from toolkit.extraction.resolve import ToolSpec, fold
 
 # What templates write where a value belongs. No mere oddity: `$0`, `___`, `TODO`, `<>`, `{}` or `{1}` may be values.
 _PLACE = re.compile(
-    r"""\s*(?:<(?![|｜])[^\W\d][^<>]*>|\{{1,2}[ ]?[^\W\d][\w .-]*\}{1,2}|\[[A-Z][A-Z _-]*\]|\.\.\.|…|\?+
-    |(?:YOUR|INSERT|ENTER)_[A-Z0-9_]+|[A-Z_]+_HERE|your_\w+|your[ ][\w ]+[ ]here|\w+[ _-]goes[ _-]here
-    |(?:value|arg|argument|param|parameter)_?\d+)\s*""",
+    r"""\s*+(?:<(?![|｜])[^\W\d][^<>]*+>|\{{1,2}[ ]?[^\W\d][\w .-]*+\}{1,2}|\[[A-Z][A-Z _-]*+\]|\.\.\.|…|\?++
+    |(?:YOUR|INSERT|ENTER)_[A-Z0-9_]++|[A-Z_]{1,80}_HERE|your_\w++|your[ ][\w ]{1,80}[ ]here|\w{1,80}[ _-]goes[ _-]here
+    |(?:value|arg|argument|param|parameter)_?\d++)\s*+""",
     re.VERBOSE,
 )
 _DECLARATION = re.compile(
@@ -22,7 +22,7 @@ _DECLARATION = re.compile(
     r"\"name\"\s*+:\s*+\"[^\"\n]{1,200}\"\s*+,\s*+\"description\"\s*+:"
 )
 _EXAMPLE_NAMES = re.compile(
-    r"(?:example[_-]?)?(?:function|func|tool|action)[_-]?(?:name)?\d*+(?:[_-]?here)?|your[_-]\w++|name|<.*>|\{.*\}|\.+|…|NAME"
+    r"(?:example[_-]?)?(?:function|func|tool|action)[_-]?(?:name)?\d*+(?:[_-]?here)?|your[_-]\w++|name|<.{0,200}>|\{.{0,200}\}|\.++|…|NAME"
 )
 _NO_TOOL = {
     "none", "na", "null", "nil", "finalanswer", "final", "answer", "notool", "nofunction", "noaction",

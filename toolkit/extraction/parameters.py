@@ -17,7 +17,8 @@ from toolkit.extraction.resolve import ToolSpec
 from toolkit.extraction.source import Found, Source
 
 _HALF_PAIR = re.compile(r"<(?:\w{1,40}[_:])?(?:arg_key|arg_value|parameter|param)\b")
-_OPENERS_SEEN = 64  # in one value, to find the one that shows that its closer is missing
+_LONGEST_TAG = 400
+_OPENERS_SEEN = 16  # in one value, to find the one that shows that its closer is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             continue
         end = _value_end(source, opener.end(), tags, tool, found)
         if end is None:
+            source.touch_end()
             found.cut = True
             return found
         value_end, found.end = end
@@ -94,6 +96,7 @@ def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, fo
             return opener.start(), opener.start()
         pos = opener.end()
     if structural is None:
+        source.touch_end()
         closer = source.find(tags.closer, start)
         return closer and closer.span()
     if structural[0] == structural[1]:
@@ -118,8 +121,11 @@ def _structural_end(source: Source, tags: Tags, pos: int, stop: int) -> Found | 
 def _ends_call(source: Source, stop: re.Match[str], tags: Tags) -> bool:
     """Tell whether a structural tag in a value that was not closed is meant as structure."""
     if stop[0].startswith(("</", "<|", "<｜t")):
-        return _structure(source, stop.end(), tags) or source.find(tags.closer, stop.end()) is None
-    tag_end = source.text.find(">", stop.start(), source.limit)
+        if _structure(source, stop.end(), tags):
+            return True
+        source.touch_end()
+        return source.find(tags.closer, stop.end()) is None
+    tag_end = source.text.find(">", stop.start(), min(source.limit, stop.end() + _LONGEST_TAG))
     after = source.skip(tag_end + 1)
     return tag_end > 0 and (
         tags.opener.match(source.text, after, source.limit) is not None or source.text.startswith("{", after)
@@ -130,6 +136,7 @@ def _structure(source: Source, pos: int, tags: Tags) -> bool:
     """Tell whether structure, or nothing, follows."""
     after = source.skip(pos)
     if after >= source.limit:
+        source.touch_end()
         return True
     text, limit = source.text, source.limit
     return any(

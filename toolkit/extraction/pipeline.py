@@ -14,7 +14,7 @@ from typing import Any, Literal
 from toolkit.extraction.budget import Budget
 from toolkit.extraction.coerce import SURE
 from toolkit.extraction.drafts import Draft
-from toolkit.extraction.lenient_json import plain
+from toolkit.extraction.lenient_json import nested, plain
 from toolkit.extraction.negatives import is_template
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
@@ -30,9 +30,9 @@ CallsInThought = Literal["never", "if_only"]
 BROKEN = {
     "bad_json", "bad_arguments", "no_name", "not_finite", "too_deep", "bad_body", "no_arguments_given", "budget",
 }  # fmt: skip
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(r"[^\W\d_]{3}")
 _LEAD = re.compile(r"(?:print\s*+\(|\bawait|\b\w++\s*+=)\s*+$")  # belongs to the call behind it
-_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*(?:<[^>\n]{0,48}|✿\w{0,8})?$")
+_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*+(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
 def extract(
@@ -184,6 +184,8 @@ def _native(call: Any, source: Source) -> ExtractedCall:
         function = call.get("function") or call
         name = function.get("name") or function.get("tool_name") or ""
         arguments, identity = function.get("arguments"), call.get("id")
+    if nested(arguments):
+        return ExtractedCall(name, {}, identity, syntax="native", notes=("too_deep",))
     whole = plain(arguments)
     repairs = () if whole == arguments else ("lone_surrogate",)
     outcome = settle(Draft(name, whole, (0, 0), "native", repairs), source, explicit=True)

@@ -22,7 +22,7 @@ _DRESSING = re.compile(
     re.IGNORECASE,
 )
 _OPENED = re.compile(r"(?:^|[:\n])[ \t]*+\($")
-_CLOSED = re.compile(r"\)[\s.;]*?(?:\n|$)")
+_CLOSED = re.compile(r"\)[ \t\r.;]*+(?:\n|$)")
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*+$")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")

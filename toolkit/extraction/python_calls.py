@@ -28,11 +28,12 @@ _PLAIN = re.compile(
 )
 _PLAIN_WORDS = {"true": True, "false": False, "none": None, "null": None}
 _NEXT_KEYWORD = re.compile(r"\s*+[\"']?(?:[A-Za-z_$]|\\_)[\w\\.\-$]*+[\"']?\s*+(?:=(?!=)|:)|\s*+[)\]}]|\s*+$")
-_HOLDS_PLACE = re.compile(r"\.{3,}|…|\?+|_{2,}|<[^<>]*+>")
+_HOLDS_PLACE = re.compile(r"\.{3,}+|…|\?++|_{2,}+|<[^<>]*+>")
 _EXPRESSION_STEP = re.compile(r"[^()\[\]{},\"'<`]++|[\s\S]")
-_LONGEST_EXPRESSION = 2000
+_LONGEST_EXPRESSION = 1000
 _LIST_SEPARATOR = re.compile(r"\s*+[,;]*+\s*+")
-_LINE_SEPARATOR = re.compile(r"[ \t]*+(?:[,;]|\r?\n)?(?:\s++|#[^\n]*+(?:\n|$))*")
+_LINE_SEPARATOR = re.compile(r"[ \t]*+(?:[,;]|\r?\n)?(?:\s++|#[^\n]*+(?:\n|$))*+")
+_HALF_CALL = re.compile(r"(?:[A-Za-z_][\w.\\\-/:]*+)?[ \t]*+")
 _CLOSING = re.compile(r"\s*+\)")
 _NEXT_LIST = re.compile(r"\s*+,?\s*+\[?")
 _WRAPPER = re.compile(
@@ -125,7 +126,7 @@ class CallReader(ValueReader):
         start = end = self.pos
         stop = min(self.limit, start + _LONGEST_EXPRESSION)
         while end < stop and (char := self.text[end]) not in ")]}":
-            self.source.budget.spend(60)
+            self.source.budget.spend(100)
             if char == "," and self.separates(end + 1):
                 break
             step = _EXPRESSION_STEP.match(self.text, end, stop)
@@ -302,6 +303,8 @@ def _member(reader: CallReader, listed: bool, label: str) -> Draft | None:
         opened += wrap[0].endswith("(")
         reader.pos = wrap.end()
     if CALL.match(text, reader.pos, reader.limit) is None:
+        if _HALF_CALL.fullmatch(text, reader.pos, reader.limit):
+            reader.source.touch_end()  # it may become the next call
         reader.pos = start
         return None
     call = reader.call(label)

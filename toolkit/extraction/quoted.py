@@ -26,7 +26,7 @@ _RAW = re.compile(r"[\x00-\x1f]")
 _BLANK = r"\s\ufeff\u200b\u200c\u200d\u2060"
 # Blanks and comments behind a quote. A comment ends where its line does, and within 400 characters: `//` in "http://x"
 # whose quote was taken for the end, or a `#` in prose, must not swallow what would show that it was none.
-_SPACE = re.compile(rf"(?:[{_BLANK}]|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n)*")
+_SPACE = re.compile(rf"(?:[{_BLANK}]++|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n){{0,16}}+")
 # A key in any quotes and its colon, such as "a": or \"a\": or &quot;a&quot;: or 'a' =. A quoted word before anything
 # else is no key: in `"say "no", then"` it belongs to the string.
 _QUOTED_KEY = (
@@ -39,7 +39,7 @@ _ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*+\s*+(?:[,\]})#/]|$)|(?i:true|false|nu
 _CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*+$"  # where the text ends in it
 # What may be the next member, in an object and elsewhere: `a = 1` is a keyword only outside objects, `a == 1` never.
 _IN_OBJECT = re.compile(rf"\s*+(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*+\s*+:)")
-_ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*\s*+[:=](?!=))")
+_ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*+\s*+[:=](?!=))")
 # What may follow the comma behind a closing quote: in an object only a key, so that `"Bob", "Al" said` goes on.
 _AFTER_COMMA = {
     True: re.compile(rf"{_IN_OBJECT.pattern}|\s*+(?:[\]}})]|{_CUT_KEY}|$)"),
@@ -54,6 +54,9 @@ _AFTER_CLOSERS = {
 }
 # A tag or a marker at which a string must have ended. Not `<` alone or `<b>`, which stand in texts, nor <|"|>, a quote.
 _STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w{1,40}_call")
+
+
+_AHEAD = 300  # characters that are looked at behind a comma
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +121,7 @@ def read_string(
             budget.spend(QUOTE)
             if one.start() >= stop:
                 break
-            if not _escaped(one[0], quote) and (
-                certain or _closes(source.text, one.end(), source.limit, key, closers, member)
-            ):
+            if not _escaped(one[0], quote) and (certain or _closes(source, one.end(), key, closers, member)):
                 return one.span()
         return None
 
@@ -142,8 +143,9 @@ def _escaped(written: str, quote: Quote) -> bool:
     return written.startswith("\\\\") or (written[0] == "\\" and quote is not _ESCAPED)
 
 
-def _closes(text: str, end: int, limit: int, key: bool, closers: str, within: bool) -> bool:
+def _closes(source: Source, end: int, key: bool, closers: str, within: bool) -> bool:
     """Tell whether structure follows, so that the quote that ended at `end` is a closing one."""
+    text, limit = source.text, source.limit
     spaced = _SPACE.match(text, end, limit)
     after = spaced.end() if spaced else end
     following = text[after] if after < limit else ""
@@ -154,7 +156,10 @@ def _closes(text: str, end: int, limit: int, key: bool, closers: str, within: bo
     if following == ",":
         gap = _SPACE.match(text, after + 1, limit)
         member = gap.end() if gap else after + 1
-        return _AFTER_COMMA[within].match(text, member, limit) is not None
+        ahead = _AFTER_COMMA[within].match(text, member, limit)
+        if limit - member < _AHEAD if ahead is None else ahead.end() == limit:
+            source.touch_end()  # what follows may be half a key
+        return ahead is not None
     if following in closers:
         run = _CLOSERS[closers].match(text, after, limit)
         stop = run.end() if run else after

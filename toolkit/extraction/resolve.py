@@ -22,7 +22,7 @@ _SUFFIX = re.compile(r"(?::\d++|\(\s*+\)|\.call)$")
 _AROUND = "`'\"*<> \t\r\n,:;()[]{}“”‘’"
 _FOLD = re.compile(r"[\W_]++")
 NAME = re.compile(r"[^\W\d][\w.\-:/]*+")
-_CACHE_SIZE, _LONGEST_NAME = 64, 200
+_CACHE_SIZE, LONGEST_NAME, _MOST_COMPARED = 64, 200, 500
 
 
 class Resolution(NamedTuple):
@@ -74,6 +74,8 @@ class ToolIndex:
         >>> index.resolve("GetWeather").repairs, index.resolve("math_factorial").tool.name
         (('name_spelling',), 'math.factorial')
         """
+        if len(written) > LONGEST_NAME:
+            return Resolution(self.tools.get(written))
         found = self.known.get(written)
         if found is None:
             if len(self.known) >= _CACHE_SIZE * 16:
@@ -84,8 +86,6 @@ class ToolIndex:
     def _resolve(self, written: str) -> Resolution:
         if (exact := self.tools.get(written)) is not None:
             return Resolution(exact)
-        if len(written) > _LONGEST_NAME:
-            return Resolution(None)
         if not self.folded:
             self._fold()
         cleaned = clean(written)
@@ -114,7 +114,10 @@ class ToolIndex:
 
     def closest(self, written: str) -> tuple[str, ...]:
         """Return up to three declared names that look like `written`."""
-        return tuple(get_close_matches(clean(written)[:_LONGEST_NAME], self.tools, 3, 0.5))
+        names = list(self.tools)
+        if len(names) > _MOST_COMPARED:
+            names = [name for name in names if name[:2] == written[:2]][:_MOST_COMPARED]
+        return tuple(get_close_matches(written, names, 3, 0.5))
 
     def declared(self, written: str) -> bool:
         """Tell whether `written` means a declared tool."""
@@ -132,7 +135,7 @@ def name_endings(names: list[str]) -> re.Pattern[str] | None:
     """
     letters = {name[-2:] if len(name) > 1 else name for name in names}
     for width in (2, 1):
-        endings = sorted({re.escape(ending.lower()) for ending in letters if len(ending) == width})
+        endings = sorted({re.escape(ending) for ending in letters if len(ending) == width})
         if endings and (width == 1 or not any(len(ending) == 1 for ending in letters)):
             return re.compile(rf"\((?<=(?i:{'|'.join(endings)})\()")
         letters = {ending[-1:] for ending in letters}

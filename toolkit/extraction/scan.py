@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError, closest
 from toolkit.extraction.drafts import Syntax
 from toolkit.extraction.syntaxes import ALIASES, load
 
-_LITERAL = re.compile(r"(?:(?:[\w<>/ ✿｜▁-]|\\[^\w\s])(?![?*+{]))*")
+_LITERAL = re.compile(r"(?:(?:[\w<>/ ✿｜▁-]|\\[^\w\s])(?![?*+{]))*+")
 _CHARACTERS = {r"\n": "\n"}  # what an escaped first character stands for, if not for itself
 Keyed = tuple[str, Syntax]  # a name of a group in a pattern, and what it opens
 

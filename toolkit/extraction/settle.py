@@ -12,7 +12,7 @@ from toolkit.extraction.coerce import Coercion
 from toolkit.extraction.drafts import NOTHING, Draft
 from toolkit.extraction.lenient_json import read_json
 from toolkit.extraction.negatives import is_example_name, is_no_tool, is_schema, is_template
-from toolkit.extraction.resolve import NAME, ToolSpec, clean
+from toolkit.extraction.resolve import LONGEST_NAME, NAME, ToolSpec, clean
 from toolkit.extraction.source import Source
 from toolkit.extraction.types import Confidence, ExtractedCall, Rejected
 
@@ -92,7 +92,7 @@ def _name(draft: Draft, source: Source, explicit: bool) -> tuple[str, ToolSpec |
     found = source.tools.resolve(draft.name)
     if found.tool is not None:
         return found.tool.name, found.tool, list(found.repairs), ()
-    name = clean(written)
+    name = clean(written) if len(written) <= LONGEST_NAME else ""
     if is_no_tool(name):
         raise Refused("no_tool_wanted", f"{name!r} says that no tool is wanted.")
     if not NAME.fullmatch(name):
@@ -101,7 +101,12 @@ def _name(draft: Draft, source: Source, explicit: bool) -> tuple[str, ToolSpec |
         raise Refused("placeholder", f"{name!r} only holds a name's place.")
     if not explicit and not source.tools.open:
         raise Refused("undeclared", f"No tool is called {name!r}, and nothing marks this as a call.")
-    return name, None, [] if name == draft.name else ["name_decoration"], source.tools.closest(name)
+    return (
+        name,
+        None,
+        [] if name == draft.name else ["name_decoration"],
+        source.tools.closest(name) if source.budget.hint() else (),
+    )
 
 
 def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool, budget: Budget) -> tuple[dict[str, Any], list[str]]:

@@ -32,6 +32,19 @@ class Ends(NamedTuple):
 
 
 @dataclass(slots=True)
+class Searches:
+    """Hold what searches of a text have shown, for all regions of it."""
+
+    # pattern -> (searched from, found or None), so that a missing closer is searched for once
+    patterns: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = field(default_factory=dict)
+    # what was searched for by hand, and up to where -> what was found
+    ends: dict[tuple[object, int], Ends] = field(default_factory=dict)
+    brackets: dict[int, int] = field(default_factory=dict)  # opening -> closing, once it was asked for
+    dead: set[tuple[int, int]] = field(default_factory=set)  # (position, limit) where an object without its brace fails
+    touched: bool = False  # a value was open where the text ends, so that more text may change a reading
+
+
+@dataclass(slots=True)
 class Source:
     """Hold the text that is read and what is known about it."""
 
@@ -40,16 +53,15 @@ class Source:
     tools: ToolIndex  # the declared tools
     budget: Budget  # what the reading may still cost
     cut: bool = False  # the server says that the reply was cut at its length limit
-    # pattern -> (searched from, found or None), so that a missing closer is searched for once
-    searched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = field(default_factory=dict)
-    # what was searched for by hand, and up to where -> what was found
-    ends: dict[tuple[object, int], Ends] = field(default_factory=dict)
-    brackets: dict[int, int] = field(default_factory=dict)  # opening -> closing, once it was asked for
-    dead: set[tuple[int, int]] = field(default_factory=set)  # (position, limit) where an object without its brace fails
+    searches: Searches = field(default_factory=Searches)
 
     def within(self, limit: int) -> Source:
         """Return the same source with a nearer end."""
         return replace(self, limit=limit)
+
+    def touch_end(self) -> None:
+        """Note that a value is open at the end of the region, if that is the end of the text."""
+        self.searches.touched = self.searches.touched or self.limit >= len(self.text)
 
     def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
         """Return the match of `pattern` at `pos`."""
@@ -64,10 +76,10 @@ class Source:
 
     def find(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
         """Return the next match of `pattern`; many searches in growing order cost one pass together."""
-        start, found = self.searched.get(pattern, (-1, None))
+        start, found = self.searches.patterns.get(pattern, (-1, None))
         if start < 0 or pos < start or (found is not None and found.start() < pos):
             found = pattern.search(self.text, pos)
-            self.searched[pattern] = (pos, found)
+            self.searches.patterns[pattern] = (pos, found)
             self.budget.spend(50 + (len(self.text) if found is None else found.end()) - pos)
         return found if found is not None and found.end() <= self.limit else None
 
@@ -76,7 +88,7 @@ class Source:
 
         Where an earlier search from `stop` on has told the rest, `search` looks for what begins before that only.
         """
-        starts, known = self.ends.setdefault((thing, self.limit), Ends([], []))
+        starts, known = self.searches.ends.setdefault((thing, self.limit), Ends([], []))
         place = bisect_right(starts, pos)
         if place and ((last := known[place - 1]) is None or last[0] >= pos):
             return last
@@ -90,16 +102,17 @@ class Source:
 
     def closer_of(self, pos: int) -> int:
         """Return where the bracket that opens at `pos` is closed by one of any kind, or the end of the text."""
-        if not self.brackets:
+        pairs = self.searches.brackets
+        if not pairs:
             stack: list[int] = []
             for one in _BRACKET.finditer(self.text):
                 self.budget.spend(32)
                 if one[0] in "([{":
                     stack.append(one.start())
                 elif stack:
-                    self.brackets[stack.pop()] = one.start()
-            self.brackets[-1] = 0
-        return self.brackets.get(pos, len(self.text))
+                    pairs[stack.pop()] = one.start()
+            pairs[-1] = 0
+        return pairs.get(pos, len(self.text))
 
     def skip_line(self, pos: int) -> int:
         """Return the start of the next line."""

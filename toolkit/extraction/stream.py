@@ -10,22 +10,25 @@ Not here: reading a whole reply (`pipeline`), which `close()` does once more, so
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
+from toolkit.extraction.budget import ExhaustedError
 from toolkit.extraction.drafts import NOTHING, Draft, Reading
 from toolkit.extraction.pipeline import CallsInThought, Wishes, extract, new_source
 from toolkit.extraction.resolve import tool_index
-from toolkit.extraction.scan import syntax_names
+from toolkit.extraction.scan import syntax_names, triggers
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.extraction.walk import Walk
 
 _PATIENCE = 2_000  # characters after which an opening that led to nothing is text
 _SMALL = 4_096  # up to here every chunk is looked at; beyond, once the buffer has grown by a part of itself
 _GROWTH, _PART, _EARLY_LOOKS = 32, 2_048, 256
+_LOOKS = 4  # so many times what one reading may cost is spent on looks ahead of the end
 _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
-_MARKER = re.compile(r"[<\[{`~✿][\s\S]{0,64}$")
 _HALF_LINE = re.compile(
     r"(?:^|\n)[ \t]*+(?:[*_#>•\-]{1,4}|\d++[.)])?[ \t]*+[`*\"']{0,3}"
     r"(?:[^\W\d][\w.\-]*+[`*\"':]{0,3}[ \t]*+(?:\r?\n[ \t]*+)?"
@@ -70,6 +73,8 @@ class StreamExtractor:
         self._parts: list[str] = []
         self._length = self._next_look = 0
         self._early_looks = _EARLY_LOOKS
+        self._doubt = False  # whether only the end tells if a call, and with it what follows, counts
+        self._spent = 0  # steps of all looks together
         self._walk = Walk(new_source("", self.tools, None, protocol), syntax_names(protocol))
         self._wishes = Wishes()
         self._taken_back = 0
@@ -97,12 +102,20 @@ class StreamExtractor:
             if ">" not in chunk or self._early_looks <= 0:
                 return []
             self._early_looks -= 1  # a closing tag may be in it, and a look ahead of time is worth its price
-        self._walk.renew(new_source(self.text, self.tools, None, self.protocol))
-        while not self._walk.stopped and self._advance():
-            pass
+        source = new_source(self.text, self.tools, None, self.protocol)
+        self._walk.renew(source)
+        allowed = source.budget.left
+        try:
+            while not self._walk.stopped and self._advance():
+                pass
+        except ExhaustedError:
+            self._spent += _LOOKS * allowed
         open_length = self._length - self._walk.pos
         pause = open_length // _GROWTH if open_length > _SMALL else 0
         self._next_look = self._length + max(pause, self._length // _PART)
+        self._spent += allowed - source.budget.left
+        if self._spent > _LOOKS * allowed:
+            self._next_look = sys.maxsize  # the rest is read at the end, in one look
         return self._events()
 
     def close(self, finish_reason: str | None = None, native_calls: Iterable[Any] = ()) -> Extraction:
@@ -127,14 +140,17 @@ class StreamExtractor:
         if found is None:
             self._show_until(self._held_from(text))
             return False
+        walk.source.searches.touched = False
         syntax, reading = walk.read(found)
+        touched = walk.source.searches.touched
         if reading is None or reading.end <= walk.pos:
             if len(text) - found.start() < _PATIENCE:
                 self._show_until(min(self._word_before(found.start()), self._held_from(text)))
                 return False
+            self._doubt = self._doubt or touched
             walk.skip(found)
             return True
-        if not _settled(reading, text):
+        if touched or not _settled(reading, text):
             starts = [draft.span[0] for draft in reading.drafts] + [one.span[0] for one in reading.rejected]
             self._show_until(min([self._word_before(found.start()), self._held_from(text), *starts]))
             return False
@@ -159,7 +175,8 @@ class StreamExtractor:
         start = max(self._walk.pos, len(text) - 160)
         tail = text[start:]
         held = [len(tail)]
-        for pattern in (_MARKER, _HALF_HEADER, _LAST_WORD, _HALF_LINE if start == 0 or "\n" in tail else _LAST_WORD):
+        line = _HALF_LINE if start == 0 or "\n" in tail else _LAST_WORD
+        for pattern in (_half_marker(), _HALF_HEADER, _LAST_WORD, line):
             if (found := pattern.search(tail)) is not None:
                 held.append(found.start())
         return self._word_before(start + min(held))
@@ -178,7 +195,8 @@ class StreamExtractor:
             given += 1
             if one.in_sentence:
                 continue  # it counts only if no clearer call follows, which the end will tell
-            if self._wishes.again(one, walk.source.text):
+            self._doubt = self._doubt or (one.bare and not one.call.arguments)  # as in a list of signatures
+            if self._doubt or self._wishes.again(one, walk.source.text):
                 continue
             self.calls.append(one.call)
             events.append(StreamEvent("call", call=one.call))
@@ -186,11 +204,18 @@ class StreamExtractor:
         return events
 
 
+@cache
+def _half_marker() -> re.Pattern[str]:
+    """Return the pattern of what begins as an opener does, where the text ends."""
+    first = "".join(sorted({literal[0] for literal, _ in triggers(None).searches} - {"\n"}))
+    return re.compile(rf"[{re.escape(first)}][\s\S]{{0,64}}$")
+
+
 def _settled(reading: Reading, text: str) -> bool:
     """Tell whether more text could not change a reading."""
     end = reading.end
     after = len(text) - end
-    if any(one.reason == "truncated" for one in reading.rejected) or (reading.rejected and after < _FAR):
+    if reading.open or (reading.rejected and after < _FAR):
         return False
     if not reading.drafts:
         return after > 0

@@ -23,13 +23,13 @@ _MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#")
 _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*+")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*(?=[ \t]*+:)")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*+(?=[ \t]*+:)")
 _LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*+(?=:)")  # where text has marks of its own
 _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]++")
 _DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|$")
 _KEY_AHEAD = re.compile(r"\s*+(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*+)\s*+:")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
-STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w{1,40}_call|<end|```|~~~|\[/?[A-Z_]{4,}\]|✿|\r?\n[^\S\n]*+[A-Z*\n-]|$")
+STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w{1,40}_call|<end|```|~~~|\[/?[A-Z_]{4,40}\]|✿|\r?\n[^\S\n]*+[A-Z*\n-]|$")
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NOT_FINITE = {"NaN", "Infinity", "nan", "inf", "Inf"}
 _PLACE = re.compile(r"\.\.\.|…|<[\w -]*+>|(?:function|tool|action)_name\b")  # what templates write for a value
@@ -67,6 +67,8 @@ class ValueReader:
 
     def fail(self, problem: str) -> Unreadable:
         """Return the exception for a problem at the present position."""
+        if problem == "truncated":
+            self.source.touch_end()
         return Unreadable(problem, self.pos)
 
     def peek(self) -> str:
@@ -80,6 +82,7 @@ class ValueReader:
             return
         while (found := _JUNK.match(text, self.pos, self.limit)) is not None:
             end, first = found.end(), text[found.start()]
+            self.source.budget.spend(end - self.pos)
             if first in "/#":
                 self.note("comments")
                 if found[0] == "/*":

@@ -219,10 +219,11 @@ class Walk:
         if meant:
             end = meant[0].call.span[0]
             self.candidates += [one._replace(call=from_open_thought(one.call)) for one in meant]
-        elif inside.candidates and not self.source.text[behind : self.source.limit].strip():
+        elif inside.candidates and self.source.skip(behind) >= self.source.limit:
             self.thought_last = inside.candidates
         self.thinking.append(self.source.text[start:end].strip())
-        self.rejected += [in_thinking(one.call) for one in inside.candidates if one not in meant]
+        drafts = inside.candidates[: len(inside.candidates) - len(meant)]
+        self.rejected += [in_thinking(one.call) for one in drafts]
 
     def take_back(self) -> None:
         """Make a thought of all that stands before a closing tag whose opening tag was in the prompt."""
@@ -266,9 +267,9 @@ def trailing(inside: Walk, text: str, end: int) -> list[Candidate]:
         between = _TOKENS.sub("", text[one.call.span[1] : edge[0]])
         if not one.explicit or between.strip():
             break
-        meant.insert(0, one)
+        meant.append(one)
         edge = one.call.span
-    return meant
+    return meant[::-1]
 
 
 def from_open_thought(call: ExtractedCall) -> ExtractedCall:

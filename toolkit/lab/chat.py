@@ -8,12 +8,12 @@ Not here: the agent (`toolkit.agents.two_mode.agent`), trying recipes (`toolkit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 import ipywidgets
 
 from toolkit.errors import ToolkitError
+from toolkit.traces.json_text import html_of, in_html
 
 _BUBBLE = (
     "<div style='margin:0.4em 0;padding:0.4em 0.7em;border:1px solid #8886;border-radius:0.6em;"
@@ -32,9 +32,9 @@ def conversation_html(turns: Iterable[Any]) -> str:
         done = ", ".join(action.name for action in getattr(turn, "actions", ())) or "no action"
         reason = getattr(turn, "reason", None)
         who = f"agent, {done}" + (f" ({reason})" if reason else "")  # how the answer came about
-        parts.append(_BUBBLE.format(side="left", who="you", text=escape(turn.message)))
-        parts.append(_BUBBLE.format(side="right", who=escape(who), text=escape(turn.text)))
-    return f"<div>{''.join(parts) or '<i>Nothing was said yet.</i>'}</div>"
+        parts.append(_BUBBLE.format(side="left", who="you", text=in_html(turn.message)))
+        parts.append(_BUBBLE.format(side="right", who=in_html(who), text=in_html(turn.text)))
+    return f"<div>{html_of(parts) or '<i>Nothing was said yet.</i>'}</div>"
 
 
 class ChatBox:

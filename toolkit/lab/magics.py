@@ -14,13 +14,13 @@ Not here: making a tool of a function (`toolkit.tools`).
 from __future__ import annotations
 
 import ast
-from html import escape
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.execution.toolset import Toolset
 from toolkit.prompting.templates import argument_lines
 from toolkit.tools import Tool
+from toolkit.traces.json_text import html_of, in_html
 
 _CELL = "padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 
@@ -74,12 +74,12 @@ class ToolsCell:
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th style="{_CELL}">{word}</th>' for word in ("tool", "parameters", "description"))
-        rows = "".join(f"<tr>{_row(tool)}</tr>" for tool in self.toolset.tools)
-        title = f'<div style="margin:4px 0"><code>{escape(self.name)}</code> holds:</div>'
+        rows = html_of(f"<tr>{_row(tool)}</tr>" for tool in self.toolset.tools)
+        title = f'<div style="margin:4px 0"><code>{in_html(self.name)}</code> holds:</div>'
         return f'{title}<table style="border-collapse:collapse"><tr>{head}</tr>{rows}</table>'
 
 
 def _row(tool: Tool) -> str:
-    parameters = "<br>".join(map(escape, argument_lines(tool))) or "none"
-    cells = (f"<code>{escape(tool.name)}</code>", parameters, escape(tool.description))
+    parameters = "<br>".join(map(in_html, argument_lines(tool))) or "none"
+    cells = (f"<code>{in_html(tool.name)}</code>", parameters, in_html(tool.description))
     return "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)

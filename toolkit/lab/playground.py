@@ -12,7 +12,6 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from toolkit.models.base import ChatModel
 from toolkit.prompting.protocols import ARMS, Protocol, list_protocols, load_protocol
 from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
-from toolkit.traces.json_text import as_json
+from toolkit.traces.json_text import as_json, html_of, in_html
 from toolkit.worlds.marketplace import Marketplace
 
 _BORDER = "1px solid var(--jp-border-color2, rgba(128,128,128,.4))"
@@ -275,7 +274,7 @@ class Playground(widgets.VBox):  # type: ignore[misc]
 
 def _prompt(messages: Iterable[ChatMessage]) -> str:
     """Return the messages exactly as they are sent, one box each."""
-    return "".join(_box(m.role.value, m.text or "", _ROLES[m.role.value]) for m in messages)
+    return html_of(_box(m.role.value, m.text or "", _ROLES[m.role.value]) for m in messages)
 
 
 def _results(trial: Trial) -> str:
@@ -283,16 +282,16 @@ def _results(trial: Trial) -> str:
     reply, verdict = trial.asked.reply, trial.verdict
     colour = _GOOD if verdict.right else _BAD
     word = verdict.outcome.replace("_", " ")
-    detail = f" · {escape(verdict.detail)}" if verdict.detail else ""
+    detail = f" · {in_html(verdict.detail)}" if verdict.detail else ""
     if reply.fault:
-        detail = f" · {escape(reply.fault.message)}"
+        detail = f" · {in_html(reply.fault.message)}"
     parts = [f'<div style="margin:4px 0"><b style="color:{colour}">{word}</b>{detail}</div>', _tokens(reply)]
     for result in trial.results:
         title = f"{result.origin.tool_name} {'failed' if result.error else 'returned'}"
         parts.append(_box(title, _pretty(result.result), _BAD if result.error else _GOOD))
     if trial.asked.extraction.calls and not trial.results:
         parts.append(_note("The called tool is only shown in this case; it has no function to run."))
-    return "".join(parts)
+    return html_of(parts)
 
 
 def _tokens(reply: Any) -> str:
@@ -308,7 +307,7 @@ def _tokens(reply: Any) -> str:
 
 def _note(text: str, bad: bool = False) -> str:
     """Return one line of plain words."""
-    return f'<div style="color:{_BAD if bad else _NEUTRAL};font-size:12px;margin:4px 0">{escape(text)}</div>'
+    return f'<div style="color:{_BAD if bad else _NEUTRAL};font-size:12px;margin:4px 0">{in_html(text)}</div>'
 
 
 def _pretty(value: Any) -> str:
@@ -322,6 +321,6 @@ def _box(title: str, text: str, colour: str) -> str:
     return (
         f'<div style="border:{_BORDER};border-left:3px solid {colour};'
         f'border-radius:3px;padding:4px 8px;margin:0 0 6px">'
-        f'<div style="color:{colour};font-size:11px;font-weight:600">{escape(title)}</div>'
-        f'<pre style="{_PRE}">{escape(text)}</pre></div>'
+        f'<div style="color:{colour};font-size:11px;font-weight:600">{in_html(title)}</div>'
+        f'<pre style="{_PRE}">{in_html(text)}</pre></div>'
     )

@@ -15,6 +15,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.schemas import request_schema
 from toolkit.tools import Tool, as_tools
+from toolkit.traces.json_text import in_html
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
 FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
@@ -194,10 +195,7 @@ class Reply:
         return f"Reply({said!r} {self.finish_reason} {self.prompt_tokens}+{self.completion_tokens} tokens{fault})"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        shown = self.text.encode("utf-8", "backslashreplace").decode()  # a front end cannot be sent lone surrogates
-        return f"<pre style='white-space:pre-wrap'>{escape(shown)}</pre><small>{escape(repr(self))}</small>"
+        return f"<pre style='white-space:pre-wrap'>{in_html(self.text)}</pre><small>{in_html(repr(self))}</small>"
 
 
 _KINDS: dict[str, tuple[Any, Any]] = {  # part of a reply -> its type, and the type in words or the words it may be

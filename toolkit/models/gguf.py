@@ -17,6 +17,7 @@ from toolkit.errors import WeightsError
 # GGUF value type -> struct code; 8 is text, 9 a list
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
+_DEEPEST = 8  # lists in lists
 _LONGEST = 1 << 24  # no key, text or count in a sound head comes near it
 
 
@@ -74,26 +75,26 @@ def _read_text(file: BinaryIO) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _read_value(file: BinaryIO, kind: int) -> Any:
+def _read_value(file: BinaryIO, kind: int, depth: int = 0) -> Any:
     if kind == _TEXT:
         return _read_text(file)
     if kind in _SCALARS:
         return _number(file, _SCALARS[kind])
-    if kind != _LIST:
-        raise ValueError(f"value type {kind} is not known")
+    if kind != _LIST or depth > _DEEPEST:
+        raise ValueError(f"value type {kind} is not known, or nested too deep")
     inner, count = _number(file, "I"), _count(file, "list")
     if inner in _SCALARS:
         file.seek(struct.calcsize("<" + _SCALARS[inner]) * count, 1)
     else:
         for _ in range(count):
-            _read_value(file, inner)
+            _read_value(file, inner, depth + 1)
     return None
 
 
 def trained_context(head: dict[str, Any]) -> int | None:
     """Return the longest window the model was trained for, in tokens; None where the file does not say."""
     found = head.get(f"{head.get('general.architecture')}.context_length")
-    return int(found) if found is not None else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 def template_takes_tools(head: dict[str, Any]) -> bool:

@@ -8,9 +8,7 @@ Not here: the database (`store`).
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 from toolkit.errors import ConfigError, StoreError, UserError
 from toolkit.models.base import Reply
 from toolkit.models.keys import digest, reply_key
-from toolkit.traces.json_text import loads, writable
+from toolkit.traces.json_text import loads, writable, write_text
 
 _KINDS = {"model": str, "repeat": int, "fingerprint": dict, "request": dict, "reply": dict}
 _MOST_REPEATS = 1_000_000
@@ -31,16 +29,10 @@ def write_recording(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
         UserError: the file cannot be written.
     """
     kept = sorted(rows, key=lambda r: (r["model"], digest(r["request"]), r["repeat"], digest(r["fingerprint"])))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("".join(map(_line, kept)), encoding="utf-8")
-        part.replace(path)
+        write_text(path, "".join(map(_line, kept)))
     except OSError as error:
         raise UserError(f"The recording {str(path)!r} cannot be written: {error.strerror or error}.") from None
-    finally:
-        with contextlib.suppress(OSError):  # it is there only if something went wrong
-            part.unlink()
     return len(kept)
 
 

@@ -99,8 +99,9 @@ class ScriptedModel(ChatModel):
         lines = self.lines
         if turn >= len(lines):
             if not (self.cycle and lines):
+                many = "" if len(lines) == 1 else "s"
                 raise UserError(
-                    f"The script of {self.name!r} has {len(lines)} lines; one more was asked for. "
+                    f"The script of {self.name!r} has {len(lines)} line{many}; one more was asked for. "
                     "Add a line, or cycle=True."
                 )
             turn %= len(lines)

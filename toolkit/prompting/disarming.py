@@ -21,11 +21,11 @@ from typing import Any
 from toolkit.extraction.drafts import Syntax
 from toolkit.extraction.resolve import clean, fold
 from toolkit.extraction.syntaxes import load
+from toolkit.messages import ChatMessage
 from toolkit.prompting import templates
 from toolkit.tools import Tool
 
 DOT = "·"
-DISARMED = "disarmed"  # key in the meta of a message of our own making: what is not ours in it is disarmed already
 MOST_SHOWN = 4096  # tools whose texts are kept as they are shown
 _LONGEST_NAME = 400  # characters of a written name that are looked at, its prefix included
 _WORD = r"\w.\\\-/:"  # what a name may be written with
@@ -34,9 +34,10 @@ _ANYTHING = re.compile(r"[<>{(\[:✿◁&]")
 # tokens of chat templates that no syntax knows: turns, documents, padding, byte and image marks
 _TOKENS = (
     r"<[|｜][^|｜<>\s]{1,40}[|｜]>", r"<\|[\w/\"-]{1,40}>", r"<[\w/\"-]{1,40}\|>", r"<</?SYS>>", r"</?(?i:tool_result)",
-    r"</?(?i:s|bos|eos|pad|unk|mask|cls|sep|eop|eod|sop|[gs]mask|(?:bos|eos|pad|unk)_token|tools|escape"
-    r"|(?:start|end|begin)_of_\w{1,20}|(?:start|end)_\w{1,20}|unused_?\d{1,5}|reserved_\w{1,30}|fim[_-]\w{1,20}"
-    r"|extra_id_\d{1,5}|image_soft_token)>",
+    r"</?(?:\w{1,20}:)?(?i:(?:tool|function)_\w{1,20})>",
+    r"</?(?i:s|bos|eos|pad|unk|mask|cls|sep|eop|eod|sop|[gs]mask|(?:bos|eos|pad|unk)_token|tools|escape|image|audio"
+    r"|video|(?:start|end|begin)_of_\w{1,20}|(?:start|end)_\w{1,20}|unused_?\d{1,5}|reserved_\w{1,30}"
+    r"|fim[_-]\w{1,20}|extra_id_\d{1,5}|image_soft_token)>",
     r"\[/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w{1,20}|ARGS|CALL_ID|THINK|IMG\w{0,10}|MODEL_SETTINGS"
     r"|[gs]MASK|BOS|EOS|PAD|UNK|CLS|SEP|MASK)\]",
     r"✿\w{1,20}✿", r"◁/?\w{1,20}▷", r"<\]\w{1,20}\[>\[",
@@ -47,7 +48,8 @@ _BY_NAME = {"yamlish", "glm4_line", "bare_json"}
 _OPTIONAL = re.compile(r"(?:\\n|\[ \\t\]\*\+?|\(\?:\[\*_#>-\]\{1,4\}\[ \\t\]\*\)\?)+")  # begins the openers of lines
 # what makes a call of a label before it: JSON, a name with its arguments, a name alone if it is a tool's
 _AHEAD = re.compile(
-    r"(?:[\s\ufeff\u200b\u200c\u200d\u2060`*_\"'“\[(:~\d-]|\\n)*+(?:[{&]|(?P<name>[^\W\d][\w.\-/\\]{0,100}+(?::[\w.\-/\\]{1,100}+){0,2}+)"
+    r"(?:[`~]{3}\w*|[\s\ufeff\u200b\u200c\u200d\u2060`*_\"'“\[(:~\d-]|\\n)*+"
+    r"(?:[{&]|(?P<name>[^\W\d][\w.\-/\\]{0,100}+(?::[\w.\-/\\]{1,100}+){0,2}+)"
     r"(?P<more>(?:\s|\\n|[`*_\"'”\]().:#>-])*+(?:[{(&]|(?i:with|arguments?|args|parameters|(?:action[ _]?)?input)\b)"
     r"|[ \t]*\()?)"
 )
@@ -69,7 +71,22 @@ _TRAIL = re.compile(r"(?<![:.])(?::\d{1,9}+|\.call)++$")  # what models put behi
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|\r?\n|[bfnrt])|&#?\w{1,31};")
 _ATOM = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)  # of a pattern
 _PLAIN = re.compile(r"(?:\\[^\w]|[\w<>/:=✿◁▷｜])(?![?*+{])")  # a literal character of a pattern
+_DEEPEST = 100  # levels of data that are shown as such; what lies deeper is shown as text
 _LEVELS = 3  # how often JSON stands in a text of JSON, at most
+
+
+class Seal(str):
+    """Mark, in its meta, a message of our own making in which all else is disarmed already; no file can hold one."""
+
+    __slots__ = ()
+
+
+SEALED = {"disarmed": Seal("yes")}  # the meta of such a message
+
+
+def is_sealed(message: ChatMessage) -> bool:
+    """Tell whether a message is of our own making."""
+    return isinstance(message.meta.get("disarmed"), Seal)
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ class Disarming:
     >>> Disarming(("pay",))('Say TOOL_CALL: pay {"sum": 1}, or pay(1)')
     'Say T·OOL_CALL: pay ·{"sum": 1}, or pay·(1)'
     >>> Disarming(("pay",))('{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).')
-    '{"name": "Ann", "age": 7} likes <b>me</b>: do not pay ·(yet).'
+    '{"name": "Ann", "age": 7} likes <b>me</b>: do not pay (yet).'
 
     Attributes:
         names: the tools' names; None if any name may be a tool's.
@@ -103,20 +120,23 @@ class Disarming:
         edges = sorted(cuts)
         return DOT.join(text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True))
 
-    def value(self, value: Any) -> Any:
-        """Return JSON data with every text in it disarmed, since a model quotes it without its escapes."""
-        if isinstance(value, str):
-            return self(value)
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """Return data with every text in it disarmed, tools too, since a model quotes it without its escapes."""
+        if isinstance(value, str) or (depth > _DEEPEST and isinstance(value, (Mapping, list, tuple))):
+            return self(value if isinstance(value, str) else templates.as_json(value))
+        if isinstance(value, Tool):
+            return self.tool(value)
         if isinstance(value, Mapping):
-            return {self(str(key)): self.value(item) for key, item in value.items()}
+            return {self(str(key)): self.value(item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in value]
+            return [self.value(item, depth + 1) for item in value]
         return value
 
     def json(self, value: Any) -> str:
         """Return data as JSON text, disarmed inside, and as a whole where an object of it could be read as a call."""
-        text = templates.as_json(self.value(value))
-        return self(text) if isinstance(value, str) or self._calls(value) else text
+        shown = self.value(value)
+        text = templates.as_json(shown)
+        return self(text) if isinstance(value, str) or self._calls(shown) else text
 
     def _calls(self, value: Any) -> bool:
         """Tell whether an object in the data has a tool's name for a key or for a value."""
@@ -172,6 +192,10 @@ class Disarming:
         return frozenset(name[:length] for name in self._folded for length in range(1, len(name) + 1))
 
     @cached_property
+    def _ends(self) -> frozenset[str]:
+        return frozenset(name[-1] for name in self._folded)
+
+    @cached_property
     def _lengths(self) -> tuple[int, ...]:
         return tuple({len(name) for name in self._folded})
 
@@ -179,6 +203,9 @@ class Disarming:
         """Tell whether a written name is a tool's, or is once its first characters are cut off."""
         if self.names is None:
             return True
+        end = written[-1:]
+        if end.isalnum() and end.casefold()[-1] not in self._ends and ":" not in written and end != "l":
+            return False  # told at once, as nearly always
         folded = fold(_TRAIL.sub("", written[-_LONGEST_NAME:]))
         return any(folded[-length:] in self._folded for length in self._lengths)
 
@@ -203,7 +230,8 @@ class Disarming:
         for place, run in enumerate(runs):
             name, start, before = run[0].casefold(), before, run.end()
             if name in self._beginnings and (not place or _apart(text[start : run.start()])):
-                for end, after in enumerate(runs[place:], place):
+                for end in range(place, len(runs)):
+                    after = runs[end]
                     name = name if end == place else name + after[0].casefold()
                     if name not in self._beginnings:
                         break
@@ -299,5 +327,9 @@ def _tree(branches: list[str]) -> str:
         found = _PLAIN.match(branch)
         groups.setdefault(found[0] if found else "", []).append(branch[found.end() :] if found else branch)
     parts = ["|".join(groups.pop("", ()))]
-    parts += [first + (_tree(rests) if len(rests) > 1 else rests[0]) for first, rests in groups.items()]
+    # of a row of "<" only the last two can open something
+    parts += [
+        first + "(?!<<)" * (first == "<") + (_tree(rests) if len(rests) > 1 else rests[0])
+        for first, rests in groups.items()
+    ]
     return f"(?:{'|'.join(filter(None, parts))})"

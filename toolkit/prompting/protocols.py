@@ -14,6 +14,7 @@ Not here: the call syntaxes themselves (`toolkit.extraction.syntaxes`) and respo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tomllib
@@ -27,8 +28,9 @@ from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
-from toolkit.prompting.disarming import DISARMED, Disarming, disarming
+from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
+from toolkit.traces.json_text import loads, read_text
 
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
+_MOST_BYTES = 1_000_000  # of one file
+_KINDS: dict[Any, str] = {str: "text", list: "a list", dict: "a table"}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -107,9 +111,9 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        described = list(map(self.disarming(offered).tool, shown))
-        values = {"tools": described, "system": system, "tool_choice": tool_choice, "parallel": parallel, "arm": arm}
-        head = self._fill("system.jinja", {**values, "keys": self.keys}).strip()
+        disarm = self.disarming(offered)
+        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
+        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
@@ -156,6 +160,10 @@ class Protocol:
         }
         return self._fill("tool_result.jinja", values).strip()
 
+    def disarm(self, text: str, tools: Iterable[Any] | None = None) -> str:
+        """Return text from a user or a tool in which nothing reads as a call; see `Disarming`."""
+        return self.disarming(tools)(text)
+
     def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
         return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
@@ -182,7 +190,7 @@ class Protocol:
                 self.result_text(ToolCallResult(text, ToolCall(message.name or "")), tools), message.meta
             )
         if message.is_from(ChatRole.USER):
-            said = text if DISARMED in message.meta else self.disarming(tools)(text)
+            said = text if is_sealed(message) else self.disarm(text, tools)
             return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
@@ -217,15 +225,27 @@ def load_protocol(name: str | Path | Protocol) -> Protocol:
     """
     if isinstance(name, Protocol):
         return name
-    folder = Path(name).expanduser()
-    if not (folder / "protocol.toml").is_file():
+    folder = Path(name)
+    if not is_protocol(folder):
         bundled = resources.root() / "prompts" / str(name)
-        if folder.is_dir():
-            raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
-        if not (bundled / "protocol.toml").is_file() or len(Path(name).parts) != 1:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # no path of this system
+            folder = folder.expanduser()
+            if folder.is_dir() and not is_protocol(folder):
+                raise ConfigError(f"{str(folder)!r} is no protocol folder: it has no protocol.toml.")
+        if is_protocol(folder):
+            return _read(folder.resolve())
+        if not is_protocol(bundled) or len(Path(name).parts) != 1:
             raise ConfigError(f"There is no protocol {str(name)!r}. {did_you_mean(str(name), list_protocols())}")
         folder = bundled
     return _read(folder.resolve())
+
+
+def is_protocol(folder: Path) -> bool:
+    """Tell whether a folder holds a protocol; whatever stands in the path, it is no error."""
+    try:
+        return (folder / "protocol.toml").is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_bundled(protocol: Protocol) -> bool:
@@ -239,8 +259,9 @@ def list_protocols() -> list[str]:
 
 
 def _read(folder: Path) -> Protocol:
+    toml = str(folder / "protocol.toml")
     files = {
-        path.name: path.read_text("utf-8")
+        path.name: _text(path, folder)
         for path in sorted(folder.iterdir())
         if path.suffix in (".toml", ".jinja", ".jsonl")
     }
@@ -249,45 +270,66 @@ def _read(folder: Path) -> Protocol:
         raise ConfigError(f"Protocol folder {str(folder)!r} lacks {', '.join(missing)}.")
     try:
         head = tomllib.loads(files["protocol.toml"])
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{str(folder / 'protocol.toml')!r} is no valid TOML: {error}.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{toml!r} is no valid TOML: {error}.") from None
     for key in head:
         if key not in _KEYS:
-            raise ConfigError(f"{str(folder / 'protocol.toml')!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
+            raise ConfigError(f"{toml!r}: unknown key {key!r}. {did_you_mean(key, _KEYS)}")
     if not isinstance(head.get("syntax"), str):
-        raise ConfigError(f'{str(folder / "protocol.toml")!r} needs syntax = "NAME", the call syntax to read.')
-    schema = head.get("schema", {})
+        raise ConfigError(f'{toml!r} needs syntax = "NAME", the call syntax to read.')
     for template, content in files.items():
         if template.endswith(".jinja"):
             templates.check(content, str(folder / template))
+    schema = _held(head, "schema", {}, toml)
     return Protocol(
         name=folder.name,
         folder=folder,
         syntax=head["syntax"],
-        fallbacks=tuple(head.get("fallbacks", ())),
-        markers=tuple(head.get("markers", ())),
-        keys=(schema.get("name", "name"), schema.get("arguments", "arguments")),
+        fallbacks=_words(head, "fallbacks", toml),
+        markers=_words(head, "markers", toml),
+        keys=(_held(schema, "name", "name", toml), _held(schema, "arguments", "arguments", toml)),
         files=files,
-        aliases=_pairs(schema.get("aliases"), folder),
+        aliases=_pairs(schema.get("aliases"), toml),
     )
 
 
-def _pairs(aliases: Any, folder: Path) -> tuple[tuple[str, str], ...] | None:
+def _text(path: Path, folder: Path) -> str:
+    """Return the text of a file of a folder, which may be another one's: it lies in there, and is no device."""
+    if path.resolve().parent != folder or not path.is_file():
+        raise ConfigError(f"{str(path)!r} is no file of its folder: it leads elsewhere. Put the file itself there.")
+    if path.stat().st_size > _MOST_BYTES:
+        raise ConfigError(f"{str(path)!r} is larger than {_MOST_BYTES:,} bytes. Shorten it.")
+    return read_text(path)
+
+
+def _held(table: Mapping[str, Any], key: str, plain: Any, toml: str) -> Any:
+    """Return a value of the kind that its default is of."""
+    value = table.get(key, plain)
+    if not isinstance(value, type(plain)):
+        raise ConfigError(f"{toml!r}: {key} must be {_KINDS[type(plain)]}, not {value!r:.100}.")
+    return value
+
+
+def _words(table: Mapping[str, Any], key: str, toml: str) -> tuple[str, ...]:
+    words = _held(table, key, [], toml)
+    if not all(isinstance(word, str) and word for word in words):
+        raise ConfigError(f"{toml!r}: {key} must be a list of texts, not {words!r:.100}.")
+    return tuple(words)
+
+
+def _pairs(aliases: Any, toml: str) -> tuple[tuple[str, str], ...] | None:
     if aliases is None:
         return None
-    try:
-        return tuple((str(name), str(arguments)) for name, arguments in aliases)
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f'{str(folder / "protocol.toml")!r}: aliases must be pairs of keys, such as [["tool", "args"]], '
-            f"not {aliases!r}."
-        ) from None
+    pairs = [tuple(pair) if isinstance(pair, list) else () for pair in aliases] if isinstance(aliases, list) else [()]
+    if not all(len(pair) == 2 and all(isinstance(k, str) for k in pair) for pair in pairs):
+        raise ConfigError(f'{toml!r}: aliases must be pairs of keys, such as [["tool", "args"]], not {aliases!r:.100}.')
+    return tuple(pairs)
 
 
 def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
     """Read one few-shot line: {"user": …, "calls": [{"name", "arguments"}]} or {"user": …, "answer": …}."""
     try:
-        row = json.loads(line)
+        row = loads(line)
         calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", [])]
         return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -302,7 +344,7 @@ def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[Chat
     merged: list[ChatMessage] = []
     for message in messages:
         alike = merged and merged[-1].role is message.role is ChatRole.USER
-        if alike and (rendered or DISARMED not in merged[-1].meta.keys() | message.meta.keys()):
+        if alike and (rendered or not (is_sealed(merged[-1]) or is_sealed(message))):
             last = merged.pop()
             message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)

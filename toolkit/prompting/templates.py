@@ -14,16 +14,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
-from types import BuiltinMethodType
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ToolCall
+from toolkit.prompting import sandbox
 from toolkit.tools import Tool
 
-MOST_ROUNDS = 100_000  # of all `range` loops of one template together
 _TO_JSON = "to json"  # no template can name it
-MOST_TEXT = 1_000_000  # characters or items that one multiplication may make
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,52 +69,10 @@ def _public_names(kind: type) -> tuple[str, ...]:
 
 @cache
 def _environment() -> Any:
-    from jinja2 import StrictUndefined, pass_context
-    from jinja2.runtime import LoopContext, Macro
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-    from jinja2.utils import Cycler, Joiner, Namespace
+    from jinja2 import pass_context
 
-    class PlainSandbox(ImmutableSandboxedEnvironment):
-        intercepted_binops = frozenset({"*", "**"})
-
-        def is_safe_callable(self, obj: Any) -> bool:
-            owner = getattr(obj, "__self__", None)
-            if isinstance(obj, (Macro, LoopContext, Joiner, Rounds)) or obj in (Namespace, Cycler, Joiner, dict):
-                return True
-            method = isinstance(obj, BuiltinMethodType) and isinstance(owner, (str, int, float, list, tuple, dict))
-            return method or isinstance(owner, (LoopContext, Cycler))
-
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            sizes = [len(side) if hasattr(side, "__len__") else abs(side) for side in (left, right)]
-            if (sizes[0] * sizes[1] if operator == "*" else sizes[1] * 20) > MOST_TEXT:
-                raise ValueError(f"{operator} would make more than {MOST_TEXT:,}")
-            return super().call_binop(context, operator, left, right)
-
-    # prompts are plain text for a model, so nothing is HTML-escaped
-    env = PlainSandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters.update(
-        json=pass_context(_json), signature=signature, spec=spec, arguments=argument_lines, example=example
-    )
-    return env
-
-
-class Rounds:
-    """Stand in for `range` in a template, with one budget for all its loops."""
-
-    def __init__(self) -> None:
-        self.left = MOST_ROUNDS
-
-    def __call__(self, *bounds: int) -> range:
-        """Return the range.
-
-        Raises:
-            ValueError: the template's loops together are too long.
-        """
-        asked = range(*bounds)
-        self.left -= len(asked)
-        if self.left < 0:
-            raise ValueError(f"its range loops are longer than {MOST_ROUNDS:,} rounds together")
-        return asked
+    own = {"signature": signature, "spec": spec, "arguments": argument_lines, "example": example}
+    return sandbox.environment({**own, "json": pass_context(_json)})
 
 
 @cache
@@ -136,6 +92,9 @@ def check(source: str, where: str) -> None:
         _compiled(source)
     except TemplateSyntaxError as error:
         raise ConfigError(f"Template {where!r}, line {error.lineno}: {error.message}.") from None
+    except (ValueError, TypeError, ArithmeticError, RecursionError, SyntaxError, MemoryError) as error:
+        # what stands too deep, or counts too high, for the compiler
+        raise ConfigError(f"Template {where!r} cannot be read: {type(error).__name__}: {error}.") from None
 
 
 def fill(
@@ -154,7 +113,7 @@ def fill(
     check(source, where)
     try:
         plain_values = {name: plain(value) for name, value in values.items()}
-        return str(_compiled(source).render({**plain_values, "range": Rounds(), _TO_JSON: to_json}))
+        return str(_compiled(source).render({**plain_values, "range": sandbox.Rounds(), _TO_JSON: to_json}))
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as error:
         known = ", ".join(sorted(values))  # RecursionError is a RuntimeError
         raise ConfigError(f"Template {where!r} failed: {error}. It can use: {known}.") from None
@@ -170,7 +129,10 @@ def _json(context: Any, value: Any, indent: int | None = None) -> str:
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON text, non-ASCII kept, whatever it holds."""
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    except (RecursionError, ValueError):  # it is nested too deeply, or holds itself
+        return '"(nested too deeply to show)"'
 
 
 def signature(tool: Tool | ShownTool) -> str:

@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.tools.shown import safe_str
 from toolkit.tools.tool import Tool
 
 _SINGLE = (Tool, dict, FunctionType)  # known at once
@@ -50,7 +51,7 @@ def single_tools(value: Iterable[Any] | None) -> Iterator[Any]:
         return
     if not _is_group(value):
         hint = " Put it in brackets." if _is_tool(value) else ""
-        raise ConfigError(f"Expected a list of tools, got {value!r}.{hint}")
+        raise ConfigError(f"Expected a list of tools, got {safe_str(value, repr)}.{hint}")
     for item in value:
         if type(item) not in _SINGLE and _is_group(item):
             yield from single_tools(item)
@@ -85,8 +86,8 @@ def as_tool(value: Any) -> Tool:
     if callable(value) and not hasattr(value, "invoke"):
         return Tool.from_function(value)
     raise ConfigError(
-        f"{value!r} is no tool. Give a Tool, a typed function, a dict with name and parameters, or an object with "
-        "a .name that has invoke(args) or can be called."
+        f"{safe_str(value, repr)} is no tool. Give a Tool, a typed function, a dict with name and parameters, or an "
+        "object with a .name that has invoke(args) or can be called."
     )
 
 
@@ -95,9 +96,16 @@ def _described(value: Mapping[str, Any]) -> Tool:
     inner = value.get("function")
     spec = inner if isinstance(inner, Mapping) else value
     if not isinstance(spec.get("name"), str):
-        raise ConfigError(f"{value!r} is no tool: it has no name. Give a dict with name, description and parameters.")
+        raise ConfigError(
+            f"{safe_str(value, repr)} is no tool: it has no name. Give a dict with name, description and parameters."
+        )
     parameters = spec.get("parameters") or spec.get("input_schema") or {"type": "object", "properties": {}}
-    return Tool(spec["name"], spec.get("description") or "", dict(parameters))
+    description = spec.get("description") or ""
+    if not isinstance(parameters, dict) or not isinstance(description, str):
+        raise ConfigError(
+            f"{safe_str(value, repr):.300} is no tool: parameters must be an object, and description text."
+        )
+    return Tool(spec["name"], description, parameters)
 
 
 def _named(value: Any, name: str) -> Tool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, overload
 
 from toolkit.errors import ConfigError, ToolInvocationError
+from toolkit.tools.shown import safe_str, shown
 from toolkit.tools.wiring import check_inputs, check_outputs, parameters_of
 
 Effect = Literal["reads", "writes", "dangerous"]
@@ -53,7 +54,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise ConfigError(f"A tool needs a name; got {self.name!r}.")
+            raise ConfigError(f"A tool needs a name; got {shown(self.name)}.")
         check_schema(self.parameters, self.name)
         if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
             names = parameters_of(self.function) if self.function else None
@@ -110,9 +111,8 @@ class Tool:
         except ToolInvocationError:
             raise
         except Exception as error:
-            raise ToolInvocationError(
-                f"Tool {self.name!r} failed with {type(error).__name__}: {error} (arguments {arguments!r})."
-            ) from error
+            said = f"{type(error).__name__}: {safe_str(error)} (arguments {shown(arguments)})"
+            raise ToolInvocationError(f"Tool {self.name!r} failed with {said}.") from error
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function as if it had never been made a tool."""
@@ -131,13 +131,13 @@ def check_schema(schema: Any, name: str) -> None:
         ConfigError: it is not; the message names the place.
     """
     if not isinstance(schema, Mapping):
-        raise ConfigError(f"Parameters of tool {name!r} must be a JSON Schema object, not {schema!r}.")
+        raise ConfigError(f"Parameters of tool {name!r} must be a JSON Schema object, not {shown(schema)}.")
     if schema.get("type", "object") != "object":
-        raise ConfigError(f"Parameters of tool {name!r} must have type 'object', not {schema['type']!r}.")
+        raise ConfigError(f"Parameters of tool {name!r} must have type 'object', not {shown(schema['type'])}.")
     try:
         validator_for(schema)
     except Exception as error:  # ValidationError, ReferencingError, and what a fetch would have raised
-        reason = getattr(error, "message", str(error))
+        reason = getattr(error, "message", None) or safe_str(error)
         raise ConfigError(f"Parameters of tool {name!r} are no valid JSON Schema: {reason}") from None
 
 

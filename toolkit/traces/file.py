@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ def runs_in(path: Path) -> list[dict[str, Any]]:
             by_id[str(line.get("id"))] = runs[-1]
         elif runs:
             _add_line(by_id.get(str(line.get("run")), runs[-1]), line)  # older files name no run in their lines
-    return [_caught_up(run) for run in runs]
+    return runs
 
 
 _UNFINISHED = dict.fromkeys(("structured_response", "error")) | {
@@ -128,23 +128,23 @@ _UNFINISHED = dict.fromkeys(("structured_response", "error")) | {
 
 
 def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
+    """Put a line where it belongs; whether what it says is sound is found when a trace is made of the run."""
     if "message" in line:
         run["table"].append(line["message"])
-    elif "event" in line:
-        event = line["event"]
+    elif isinstance(event := line.get("event"), dict):
         run["events"].append(event)
-        run["seconds"] = event["at"]
-        if event["kind"] in ("tool_result", "edit"):
+        run["seconds"] = event.get("at")
+        if event.get("kind") in ("tool_result", "edit"):
             run["late"].append(event)
-    elif "history" in line:
+    elif isinstance(line.get("history"), dict):
         run.update(line["history"], late=[])
-    elif "end" in line:
+    elif isinstance(line.get("end"), dict):
         run.update(line["end"], late=[])
 
 
-def _caught_up(run: dict[str, Any]) -> dict[str, Any]:
+def caught_up(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run with what happened after its history was written last: results, in call order, and edited calls."""
-    late = run.pop("late")
+    late = run.get("late", ())
     edits = {event["data"]["call"]["id"]: event["data"]["call"] for event in late if event["kind"] == "edit"}
     lines = [run["table"][number] for number in run["messages"]]
     if edits and lines:
@@ -152,10 +152,10 @@ def _caught_up(run: dict[str, Any]) -> dict[str, Any]:
         lines[-1] = {**lines[-1], "_content": parts}
     results = sorted((e["data"] for e in late if e["kind"] == "tool_result"), key=lambda data: data["number"])
     lines += [{"_role": "tool", "_content": [{"tool_call_result": data["result"]}]} for data in results]
-    if late:
-        run["messages"] = [len(run["table"]) + place for place in range(len(lines))]
-        run["table"] = [*run["table"], *lines]
-    return run
+    if not late:
+        return dict(run)
+    numbers = [len(run["table"]) + place for place in range(len(lines))]
+    return {**run, "messages": numbers, "table": [*run["table"], *lines]}
 
 
 def _edited(part: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:

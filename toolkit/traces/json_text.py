@@ -8,7 +8,9 @@ Not here: text that a model or a tool is to read back (`toolkit.execution`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,45 @@ def writable(text: str) -> str:
     'a\\udc80b'
     """
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def is_writable(text: str) -> bool:
+    """Tell whether any file takes a text: whether it holds no lone surrogate."""
+    return writable(text) == text
+
+
+MOST_SHOWN = 20_000  # characters of one text in a view
+MOST_CELL = 2_000  # characters of one cell of a table
+MOST_HTML = 400_000  # characters of a whole view
+
+
+def in_html(value: Any, most: int = MOST_SHOWN) -> str:
+    r"""Return any value's text for a place in HTML: escaped, cut, lone surrogates as escapes.
+
+    >>> in_html("<b>" + chr(0xD800)), in_html("abcd", 2)
+    ('&lt;b&gt;\\ud800', 'ab … 2 characters more')
+    """
+    text = as_text(value)
+    shown = escape(writable(text[:most]))
+    return shown if len(text) <= most else f"{shown} … {len(text) - most:,} characters more"
+
+
+def html_of(parts: Iterable[str], more: str = "more") -> str:
+    """Join parts of a view up to `MOST_HTML`, and say how many are left out."""
+    size, given = 0, list(parts)
+    kept: list[str] = []
+    for part in given:
+        size += len(part)
+        if size > MOST_HTML:
+            return "".join([*kept, f"<div>… {len(given) - len(kept)} {more}</div>"])
+        kept.append(part)
+    return "".join(kept)
+
+
+def frame_html(frame: Any, **options: Any) -> str:
+    """Return a DataFrame as an HTML table whose texts are cut and can be sent to a front end."""
+    shown = frame.map(lambda value: writable(value[:MOST_CELL]) if isinstance(value, str) else value)
+    return writable(str(shown.to_html(index=False, **options)))
 
 
 def plainly(value: Any, _above: tuple[int, ...] = ()) -> Any:
@@ -113,3 +154,14 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{str(path)!r} is not UTF-8: {error}. Save it as UTF-8.") from None
     except OSError as error:
         raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is whole or untouched, whatever happens meanwhile; OSError where it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)  # it is there only if something went wrong

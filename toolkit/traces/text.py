@@ -7,6 +7,7 @@ Not here: the view in a notebook (`toolkit.traces.view`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,15 @@ def printable(text: str) -> str:
     a\n\x1b[2K\u202eb
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON text with all in it that could steer a terminal as JSON's own escapes.
+
+    >>> print(printable_json('{"a": "\x9b\u202e"}'))
+    {"a": "\u009b\u202e"}
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def cut(value: Any) -> str:

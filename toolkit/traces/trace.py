@@ -22,10 +22,15 @@ from typing import Any
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.secrets import scrub
-from toolkit.traces.file import Journal, Table, runs_in
-from toolkit.traces.json_text import as_json, as_text, plainly
+from toolkit.traces.file import Journal, Table, caught_up, runs_in
+from toolkit.traces.json_text import DEEPEST, as_json, as_text, plainly
 
 VERSION = 1
+_TEXT, _NUMBER = (str, type(None)), (int, float)
+_PARTS: dict[str, Any] = {
+    **dict.fromkeys(("id", "stop_reason"), str), **dict.fromkeys(("agent", "error"), _TEXT), "state": dict,
+    **dict.fromkeys(("started", "seconds"), _NUMBER), **dict.fromkeys(("events", "messages", "table"), list),
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -50,7 +55,7 @@ class Event:
         return {key: _plain(value) for key, value in self.data.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
     if isinstance(value, ChatMessage):
         return value
     if isinstance(value, ToolCall):
@@ -61,7 +66,9 @@ def _plain(value: Any) -> Any:
         except Exception:  # a class, or another library's idea of to_dict
             return plainly(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        if id(value) in above or len(above) > DEEPEST:
+            return plainly(value)  # which cuts what holds itself, or goes on without end
+        return [_plain(item, (*above, id(value))) for item in value]
     return value
 
 
@@ -203,7 +210,7 @@ class Trace:
 
     def _tokens(self, key: str) -> int | None:
         counts = [_read(event.data.get("reply"), key) for event in self.of_kind("model_reply")]
-        known = [count for count in counts if count is not None]
+        known = [count for count in counts if isinstance(count, int)]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -241,20 +248,23 @@ class Trace:
         if version != VERSION:
             raise ConfigError(f"This is no trace of version {VERSION}: its version is {version!r}.")
         try:
-            return cls._of(data)
+            return cls._of(caught_up(data))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"This trace is damaged: {type(error).__name__}: {error}. Save it again.") from error
 
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Trace:
         table = [ChatMessage.from_dict(line) for line in data["table"]]
-        trace = cls(data.get("agent"))
+        for key, kind in _PARTS.items():
+            if not isinstance(data[key], kind):
+                raise TypeError(f"{key} cannot be {data[key]!r:.60}")
+        trace = cls(data["agent"])
         trace.id, trace.started = data["id"], data["started"]
         trace.events = [_read_event(line, table) for line in data["events"]]
         trace.messages = [table[number] for number in data["messages"]]
         for key in ("state", "structured_response", "stop_reason", "error", "seconds"):
             setattr(trace, key, data[key])
-        trace.next_stage = data.get("next_stage", "model")  # older files have none
+        trace.next_stage = str(data.get("next_stage", "model"))  # older files have none
         return trace
 
     @classmethod
@@ -336,7 +346,10 @@ def _event_line(event: Event, table: Table) -> dict[str, Any]:
 
 
 def _read_event(line: Mapping[str, Any], table: Sequence[ChatMessage]) -> Event:
-    data = dict(line["data"])
+    kind, at, source, data = (line[key] for key in ("kind", "at", "source", "data"))
+    if not (isinstance(kind, str) and isinstance(at, (int, float)) and isinstance(source, str)):
+        raise TypeError(f"no event can be {line!r:.60}")
+    data = dict(data)
     if isinstance(data.get("messages"), list):
         data["messages"] = tuple(table[number] for number in data["messages"])
-    return Event(line["kind"], line["at"], line["source"], data)
+    return Event(kind, at, source, data)

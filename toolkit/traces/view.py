@@ -1,23 +1,21 @@
 """Show a trace in a notebook: static HTML, one folded step for each event, readable on GitHub in light and dark.
 
-Everything in a trace may come from a model, a tool or a hand: every text is escaped where it is put into HTML, in
-`_escaped` and nowhere else. Long texts are cut, and the whole view has a size limit. A trace shows itself through
-this module, so the module does not know its class; `Trace` stands here as Any.
+Everything in a trace may come from a model, a tool or a hand: every text is put into HTML by `in_html` and nowhere
+else. Long texts are cut, and the whole view has a size limit. A trace shows itself through this module, so the module
+does not know its class; `Trace` stands here as Any.
 Not here: the trace itself (`toolkit.traces.trace`), what its steps are and how they are told (`toolkit.traces.text`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from html import escape
 from typing import Any
 
 from toolkit.messages import ChatMessage
-from toolkit.traces.json_text import as_json, as_text, writable
+from toolkit.traces.json_text import as_json, as_text, html_of, in_html
 from toolkit.traces.text import Step, call_text, ending, mappings, steps, words
 
 MOST_TEXT = 4_000  # characters of one text
-MOST_HTML = 400_000  # characters of the whole view
 _BOX = "border:1px solid rgba(128,128,128,.4);border-radius:4px;padding:4px 8px;margin:4px 0"
 _PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px;padding:4px 6px;background:rgba(128,128,128,.12)"
 _MARK = "background:rgba(80,160,255,.35);color:inherit"
@@ -26,25 +24,18 @@ _BAD = "color:#d1242f"
 
 def render(trace: Any) -> str:
     """Return the trace as HTML."""
-    parts = [f"<div><b>{_escaped(trace.agent or 'Trace')}</b> · {_escaped(ending(trace))}</div>"]
+    parts = [f"<div><b>{in_html(trace.agent or 'Trace')}</b> · {in_html(ending(trace))}</div>"]
     parts += [_text("Error", trace.error)] if trace.error else []
     parts += [_text("Answer", trace.text)] if trace.text else []
-    size, told = sum(map(len, parts)), steps(trace)
-    for shown, step in enumerate(told):
-        html = _step(step)
-        size += len(html)
-        if size > MOST_HTML:
-            parts.append(f"<div>… {len(told) - shown} more steps; see <code>trace.events</code>.</div>")
-            break
-        parts.append(html)
-    return writable(f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}</div>")
+    steps_told = html_of(map(_step, steps(trace)), "more steps; see <code>trace.events</code>.")
+    return f"<div style='font-size:90%;line-height:1.4'>{''.join(parts)}{steps_told}</div>"
 
 
 def _step(step: Step) -> str:
     word, told = words(step)
     bad = f" style='{_BAD}'" if word in ("error", "refused") else ""
-    at = f"<small>at {_escaped(f'{round(step.event.at, 6):.3f}')} s</small>"  # as the trace's file keeps it
-    title = f"<b{bad}>{_escaped(word.capitalize())}</b> {_escaped(told)} {at}"
+    at = f"<small>at {in_html(f'{round(step.event.at, 6):.3f}')} s</small>"  # as the trace's file keeps it
+    title = f"<b{bad}>{in_html(word.capitalize())}</b> {in_html(told)} {at}"
     body = "".join(_BODIES.get(step.event.kind, _other)(step))
     return f"<details style='{_BOX}'><summary>{title}</summary>{body}</details>"
 
@@ -95,12 +86,7 @@ def _text(label: str, value: Any, spans: Iterable[Any] = ()) -> str:
     ]
     for start, end in sorted(map(tuple, pairs)):
         if place <= start < end <= MOST_TEXT:
-            html += f"{_escaped(text[place:start])}<mark style='{_MARK}'>{_escaped(text[start:end])}</mark>"
+            html += f"{in_html(text[place:start])}<mark style='{_MARK}'>{in_html(text[start:end])}</mark>"
             place = end
-    html += _escaped(text[place:MOST_TEXT])
-    rest = f"<i>… {len(text) - MOST_TEXT} characters more</i>" if len(text) > MOST_TEXT else ""
-    return f"<div>{_escaped(label)}</div><pre style='{_PRE}'>{html}{rest}</pre>"
-
-
-def _escaped(value: Any) -> str:
-    return escape(as_text(value))
+    html += in_html(text[place:], MOST_TEXT - place)
+    return f"<div>{in_html(label)}</div><pre style='{_PRE}'>{html}</pre>"

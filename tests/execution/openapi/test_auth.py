@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ConfigError, ToolInvocationError
-from toolkit.execution.openapi.auth import as_credentials, sign
+from toolkit.execution.openapi.auth import as_credentials, mask_of, sign
 from toolkit.execution.openapi.http import HttpRequest
 from toolkit.secrets import Secret
 
@@ -23,7 +23,7 @@ PLAIN = HttpRequest("GET", "https://h/x")
 
 
 def signed(security: list[Any], schemes: dict[str, Any], credentials: Any, request: HttpRequest = PLAIN) -> HttpRequest:
-    return sign(request, security, schemes, as_credentials(credentials))[0]
+    return sign(request, security, schemes, as_credentials(credentials))
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def signed(security: list[Any], schemes: dict[str, Any], credentials: Any, reque
     ids=["header", "query", "cookie", "bearer", "basic"],
 )
 def test_places(scheme: dict[str, Any], secret: str, expected: dict[str, Any]) -> None:
-    request, mask = sign(PLAIN, [{"s": []}], {"s": scheme}, as_credentials(secret))
-    assert request == replace(PLAIN, **expected)
+    assert signed([{"s": []}], {"s": scheme}, secret) == replace(PLAIN, **expected)
+    mask = mask_of(as_credentials(secret))
     assert mask(f"it said {secret}!") == "it said [hidden]!"
     assert mask(f"it said {secret.partition(':')[2] or secret}!") == "it said [hidden]!"
 
@@ -163,5 +163,5 @@ def test_arguments_cannot_replace_the_credential() -> None:
 
 
 def test_repr_shows_nothing() -> None:
-    shown = repr(sign(PLAIN, [{"s": []}], {"s": BEARER}, as_credentials("s3cret-token")))
-    assert shown == "(HttpRequest(GET https://h/x), Mask(1 credentials))"
+    assert repr(signed([{"s": []}], {"s": BEARER}, "s3cret-token")) == "HttpRequest(GET https://h/x)"
+    assert repr(mask_of(as_credentials({"a": "s3cret-token", "b": "another"}))) == "Mask(2 credentials)"

@@ -10,6 +10,8 @@ import pytest
 from toolkit.errors import ConfigError
 from toolkit.execution.openapi.operations import operations
 from toolkit.execution.openapi.spec import load_spec
+from toolkit.execution.toolset import Toolset
+from toolkit.tools import Tool, as_tools
 
 
 def document(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -75,3 +77,24 @@ def test_what_is_no_list_is_named(place: str, key: str, junk: Any) -> None:
         return
     with pytest.raises(ConfigError, match=rf"Operation 'get-x' cannot be read: '{key}' must be a list, not "):
         operations(load_spec(described))
+
+
+def _seconds(count: int, name: str) -> float:
+    """Return the time of the first tool that a document of many operations gives, and of reading and showing them."""
+    paths = {f"/{n}": {"get": {"operationId": name.format(n)}} for n in range(count)}
+    start = time.process_time()
+    tools = Toolset(operation_tools(document(paths)))
+    for _ in range(5):
+        as_tools(tools)
+        assert tools.names[7] in tools
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", ["op{}", "same", "x" * 70], ids=["own_names", "one_name", "one_long_name"])
+def test_many_operations_take_time_in_proportion(name: str) -> None:
+    _seconds(10, name)  # imports
+    assert _seconds(8_000, name) < 12 * _seconds(2_000, name)
+
+
+def operation_tools(described: dict[str, Any]) -> list[Tool]:
+    return [Tool(item.name, item.description, item.parameters, print) for item in operations(load_spec(described))]

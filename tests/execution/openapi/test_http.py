@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,6 +128,35 @@ def test_packed_data_that_end_too_early_are_an_error(raw: Any) -> None:
     with pytest.raises(ToolInvocationError, match="ends too early"):
         get(raw([b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + packed[: len(packed) // 2]]))
     assert get(raw([b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"])).body == b""
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+@pytest.mark.parametrize(
+    "data", [b"junk", b"\x78\x9c junk", b"\x1f\x8b\x08 junk", zlib.compress(b"x" * 99)[3:], b"\0" * 9]
+)
+def test_damaged_packed_data_are_an_error(echo: Any, coding: str, data: bytes) -> None:
+    echo.says(data, Content_Encoding=coding)
+    with pytest.raises(ToolInvocationError, match="damaged|ends too early"):
+        get(echo.url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1/x",
+        "http://h:99999/",
+        "http://\ud800/",
+        "http://a\0b/",
+        "http:///x",
+        "http://h/\n",
+        "x",
+        "",
+        "http://" + "a" * 70_000,
+    ],
+)
+def test_an_invalid_address_is_an_error(url: str) -> None:
+    with pytest.raises(ToolInvocationError):
+        get(url)
 
 
 def test_a_socket_opened_after_time_is_up_is_cut_too() -> None:

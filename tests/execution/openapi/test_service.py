@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import html
+import json
 import pickle
 import traceback
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -114,9 +118,13 @@ def test_arguments_are_validated_before_sending(echo: Any) -> None:
         ("{broken", "application/json", "{broken"),
         ("null", "application/json", None),
         ("é".encode("latin-1"), "text/plain; charset=latin-1", "é"),
+        ("é", "text/plain; charset=idna", "é"),
+        ("é", "text/plain; charset=unicode_escape", "é"),
+        (b"\xff", "text/plain; charset=ascii", "\ufffd"),
+        ("[" * 5000, "application/json", "[" * 5000),
         (b"\x89PNG", "image/png", {"status": 200, "content_type": "image/png", "bytes": 4}),
     ],
-    ids=["empty", "text", "json_as_text", "broken", "null", "charset", "image"],
+    ids=["empty", "text", "json_as_text", "broken", "null", "charset", "idna", "escapes", "not_ascii", "deep", "image"],
 )
 def test_answers(echo: Any, body: Any, kind: str, value: Any) -> None:
     echo.says(body, Content_Type=kind)
@@ -205,6 +213,34 @@ def test_what_a_server_echoes_is_hidden_from_the_model(echo: Any) -> None:
     assert "s3cret" not in str(service.call("x", {}))
     echo.says('{"key": "' + "".join(f"\\u{ord(letter):04x}" for letter in SECRET) + '"}')
     assert service.call("x", {}) == {"key": "[hidden]"}
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    "spell",
+    [
+        html.escape,
+        lambda key: html.escape(html.escape(key)),
+        lambda key: quote(key, safe=""),
+        lambda key: quote(quote(key, safe=""), safe=""),
+        lambda key: json.dumps(json.dumps(key)),
+        lambda key: "".join(f"&#{ord(letter)};" for letter in key),
+        lambda key: base64.b64encode(f"ann:{key}".encode()).decode(),
+        lambda key: base64.urlsafe_b64encode(f"{key} and more".encode()).decode(),
+    ],
+    ids=["html", "html_twice", "url", "url_twice", "json_twice", "entities", "basic", "base64"],
+)
+def test_every_spelling_that_a_server_echoes_is_hidden(echo: Any, spell: Any, status: int) -> None:
+    echo.says(f"<p>{spell(SECRET)}</p>", status, Content_Type="text/html")
+    tools = Toolset.from_openapi(secured(echo.url), credentials=SECRET)
+    told = ToolInvoker(tools, raise_on_failure=False).invoke(ToolCall("x", {})).result
+    assert "[hidden]" in told
+    assert spell(SECRET) not in told
+
+
+def test_a_credential_is_hidden_in_answers_of_public_operations_too(echo: Any) -> None:
+    echo.says({"last": SECRET})
+    assert OpenAPIService.load(secured(echo.url, security=[]), credentials=SECRET).call("x", {}) == {"last": "[hidden]"}
 
 
 def test_nothing_shows_the_credential() -> None:

@@ -20,7 +20,7 @@ from toolkit import resources
 from toolkit.extraction.types import ExtractedCall, Extraction, Rejected
 from toolkit.messages import ChatMessage, ChatRole, ToolCallResult
 from toolkit.prompting import templates
-from toolkit.prompting.disarming import DISARMED, Disarming
+from toolkit.prompting.disarming import SEALED, Disarming
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1|\Z)", re.MULTILINE)
 _REPAIR = "airgap_repair"  # key in a message's meta: our own words about a reply that could not be read
@@ -72,7 +72,7 @@ def _block(items: list[dict[str, Any]], token: str, last: bool = False, repair: 
     path = resources.path("prompts/airgap_chat/tool_results.jinja")
     values = {"items": items, "token": token, "last": last, "repair": repair}
     text = templates.fill(path.read_text("utf-8"), values, str(path)).strip()
-    return ChatMessage.from_user(text, {DISARMED: True})
+    return ChatMessage.from_user(text, dict(SEALED))
 
 
 def item_of(result: ToolCallResult, disarm: Disarming, limit: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from toolkit.agents.builtin.wrappers import ToolRun, ToolWrapper
 from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ToolAnswer, ToolCallRequest
-from toolkit.agents.wording import say
+from toolkit.agents.wording import quote
 from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel
 from toolkit.models.registry import as_model
@@ -42,6 +42,6 @@ class ToolEmulation(ToolWrapper):
         if not self.concerns(request):
             return await handler(request)
         call, runtime = request.tool_call, request.runtime
-        prompt = say("emulate_tool", tool=request.tool, name=call.name, arguments=call.arguments)
+        prompt = quote("emulate_tool", tool=request.tool, name=call.name, arguments=call.arguments)
         reply = await runtime.ask(self.model or runtime.model, prompt, self.name, mode)
         return ChatMessage.from_tool(reply.text, call)

@@ -16,7 +16,7 @@ from toolkit.agents.pairs import paired
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime, estimate
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
-from toolkit.agents.wording import say
+from toolkit.agents.wording import quote, say
 from toolkit.errors import ConfigError, LimitError, check_number
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.models.base import ChatModel
@@ -189,7 +189,7 @@ class Summarization(AgentMiddleware):
             return None
         kept = paired(messages[cut:], waiting=True, unread=True)  # without the results whose calls go
         old = [m for m in messages if not m.is_from(ChatRole.SYSTEM) and not any(m is one for one in kept)]
-        prompt = say("summarize", messages=[_line(message) for message in old])
+        prompt = quote("summarize", messages=[_line(message) for message in old])
         model: ChatModel = self.model or runtime.model
         reply = await _AGAIN.run(
             lambda: runtime.ask(model, prompt, self.name, mode), mode, "model_failed", passing=(LimitError,)

@@ -16,7 +16,7 @@ from toolkit.agents.builtin.wrappers import ModelCall, ModelWrapper, names_of
 from toolkit.agents.middleware import ModelResult
 from toolkit.agents.modes import Mode
 from toolkit.agents.requests import ModelRequest
-from toolkit.agents.wording import say
+from toolkit.agents.wording import quote
 from toolkit.errors import ConfigError, check_number, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, as_messages
 from toolkit.models.base import ChatModel
@@ -66,7 +66,7 @@ class ToolSelection(ModelWrapper):
         if self.model is None:
             chosen = rank(question, pool)
         else:
-            prompt = say("select_tools", question=question, tools=pool, most=self.max_tools)
+            prompt = quote("select_tools", question=question, tools=pool, most=self.max_tools)
             chosen = _named((await request.runtime.ask(self.model, prompt, self.name, mode)).text, pool)
         names = {tool.name for tool in chosen[: self.max_tools]}
         picked = [tool for tool in request.tools if tool.name in names]

@@ -9,12 +9,12 @@ import dataclasses
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Literal
 
 from toolkit.agents.drivers import Act, Ask, Worker, adrive, drive
 from toolkit.messages import ChatMessage
 from toolkit.traces import Trace
+from toolkit.traces.json_text import in_html
 
 # why no action was carried out; the faithful mode gives the name of the exception instead
 Reason = Literal[
@@ -89,7 +89,7 @@ class TwoModeTurn:
         return f"TwoModeTurn({said!r}, {done}"[:99] + ")"
 
     def _repr_html_(self) -> str:
-        why = "" if self.reason is None else f"<p>No data: {escape(self.reason)}. {escape(self.detail)}</p>"
+        why = "" if self.reason is None else f"<p>No data: {in_html(self.reason)}. {in_html(self.detail)}</p>"
         return why + self.trace._repr_html_()
 
 

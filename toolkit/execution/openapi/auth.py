@@ -9,6 +9,7 @@ Not here: holding and hiding credentials (`toolkit.secrets`).
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,13 +37,27 @@ def as_credentials(value: Any, schemes: Mapping[str, Any] | None = None) -> Cred
     return {name: secret for name, secret in found.items() if secret is not None}
 
 
+def mask_of(credentials: Credentials) -> Mask:
+    """Return what hides all credentials that are known by now, in whatever a service answers to whichever call."""
+    values = []
+    for secret in credentials.values() if isinstance(credentials, Mapping) else [credentials]:
+        with contextlib.suppress(UserError):
+            value = secret.resolve_value() or "" if secret else ""
+            values += [
+                value,
+                value.partition(":")[2],
+                value.partition(" ")[2],
+            ]  # the password, and the token of a Bearer
+    return Mask(values)
+
+
 def sign(
     request: HttpRequest,
     security: Sequence[Mapping[str, Any]],
     schemes: Mapping[str, Any],
     credentials: Credentials,
-) -> tuple[HttpRequest, Mask]:
-    """Return the request with the credentials in place, and the mask that hides them in every text about it.
+) -> HttpRequest:
+    """Return the request with the credentials in place.
 
     The first alternative for which every scheme has a credential counts; `{}` (anonymous) comes last.
 
@@ -62,15 +77,13 @@ def sign(
         if problem := _unmet(requirement, schemes, credentials):
             problems.append(problem)
             continue
-        hidden: list[str] = []
         for name in requirement:
             secret = _for(name, credentials)
-            request, values = _placed(request, name, schemes[name], _open(secret, name) if secret else "")
-            hidden += values
-        return request, Mask(hidden)
+            request = _placed(request, name, schemes[name], _open(secret, name) if secret else "")
+        return request
     if problems:
         raise ToolInvocationError(f"Nothing was sent: {' Or: '.join(dict.fromkeys(problems))}")
-    return request, Mask()
+    return request
 
 
 def _unmet(requirement: Mapping[str, Any], schemes: Mapping[str, Any], credentials: Credentials) -> str:
@@ -107,8 +120,8 @@ def _kind(scheme: Any) -> str:
     return f"{scheme.get('type')} {detail}" if detail else str(scheme.get("type"))
 
 
-def _placed(request: HttpRequest, name: str, scheme: Any, value: str) -> tuple[HttpRequest, list[str]]:
-    """Put one credential where its scheme wants it; return what to hide too."""
+def _placed(request: HttpRequest, name: str, scheme: Any, value: str) -> HttpRequest:
+    """Put one credential where its scheme wants it."""
     kind = _kind(scheme)
     if kind not in (*_SUPPORTED, "oauth2", "openIdConnect"):
         raise ToolInvocationError(f"Nothing was sent: security scheme {name!r} ({kind}) is not supported.")
@@ -116,14 +129,14 @@ def _placed(request: HttpRequest, name: str, scheme: Any, value: str) -> tuple[H
         if ":" not in value:
             raise ToolInvocationError("Nothing was sent: HTTP basic needs a credential of the form 'user:password'.")
         coded = b"Basic " + base64.b64encode(value.encode())
-        return request.having("fields", [("Authorization", coded)]), [value, value.partition(":")[2]]
+        return request.having("fields", [("Authorization", coded)])
     key = str(scheme.get("name"))
     if kind == "apiKey header":
-        return request.having("fields", [(key, header_value(key, value))]), [value]
+        return request.having("fields", [(key, header_value(key, value))])
     if kind == "apiKey query":
-        return request.having("query", query_pairs(key, value, "form", True)), [value]
+        return request.having("query", query_pairs(key, value, "form", True))
     if kind == "apiKey cookie":
-        return request.having("cookies", cookie_pairs(key, value, True)), [value]
+        return request.having("cookies", cookie_pairs(key, value, True))
     # a bearer token; one for oauth2 or openIdConnect is given by name, so an access token got elsewhere is meant
     token = value[7:].strip() if value[:7].lower() == "bearer " else value
-    return request.having("fields", [("Authorization", f"Bearer {token}".encode())]), [token]
+    return request.having("fields", [("Authorization", f"Bearer {token}".encode())])

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, closest
-from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.schema import write_schemas
 from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
+from toolkit.tools import check_schema
+from toolkit.tools.shown import shown
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _PLACES = ("path", "query", "header", "cookie")
@@ -162,6 +163,7 @@ def _operation(draft: _Draft) -> Operation:
         security = _listed(draft.node if "security" in draft.node else document, "security")
         owners = (draft.node, draft.item, document)
         servers = next(filter(None, (_listed(owner, "servers") for owner in owners)), [{"url": "/"}])
+        check_schema(parameters, draft.name)
     except ConfigError as error:
         raise ConfigError(
             f"Operation {draft.id!r} cannot be read: {error} Or leave it out with allowed_operations."

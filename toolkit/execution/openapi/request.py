@@ -93,7 +93,7 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
     content_type, content = _body(operation, {item.name: value for item, value in placed["body"]})
     headers = [(item.name, header_value(item.name, value, item.explode)) for item, value in placed["header"]]
     if content_type:
-        headers.append(("Content-Type", content_type.encode()))
+        headers.append(("Content-Type", header_value("Content-Type", content_type)))
     query = _fixed_query(operation)
     for item, value in placed["query"]:
         query += query_pairs(item.name, value, item.style, item.explode, item.allow_reserved)
@@ -130,7 +130,7 @@ def _segment(template: str, values: Mapping[str, tuple[Parameter, Any]]) -> str:
             item, value = values[piece]
             filled += path_value(item.name, value, item.style, item.explode)
         else:
-            filled += quote(piece, safe=_LITERAL)
+            filled += escape(piece, _LITERAL)
     if len(pieces) > 1 and unquote(filled) in ("", ".", ".."):
         raise ToolArgumentsError(f"Path parameter {pieces[1]!r} cannot be {unquote(filled)!r}. Give a real value.")
     return filled
@@ -140,7 +140,7 @@ def _fixed_query(operation: Operation) -> Pairs:
     """Return the query that some documents write into the path itself."""
     query = operation.path.partition("#")[0].partition("?")[2]
     pairs = (pair.partition("=") for pair in query.split("&") if pair)
-    return [(quote(name, safe="%[]"), quote(value, safe="%")) for name, _, value in pairs]
+    return [(escape(name, "%[]"), escape(value, "%")) for name, _, value in pairs]
 
 
 def _body(operation: Operation, values: Mapping[str, Any]) -> tuple[str, bytes | None]:
@@ -170,7 +170,7 @@ def _form(value: Mapping[str, Any], encoding: Mapping[str, tuple[str, bool]]) ->
 def _multipart(value: Mapping[str, Any]) -> tuple[str, bytes]:
     """Write form fields as parts; a list gives one part for each item."""
     parts = [
-        (utf8(name, "The body").decode(), part)
+        (utf8(text_of(name), "The body").decode(), part)
         for name, item in value.items()
         for part in (item if isinstance(item, list) else [item])
     ]

@@ -20,7 +20,8 @@ from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
 _MAX_INLINE = 800  # nodes; beyond it references are kept as $defs
 _MAX_NODES = 50_000
 _TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
-_PLAIN = ("title", "description", "default", "enum", "const", "format", "uniqueItems", "deprecated")
+_PLAIN = {"title": str, "description": str, "default": object, "enum": list, "const": object, "format": str}
+_PLAIN |= {"uniqueItems": bool, "deprecated": bool}
 _NUMBERS = ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains")
 _ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems")
@@ -151,9 +152,7 @@ def write_schemas(spec: OpenAPISpec, nodes: Mapping[str, tuple[Any, str]], owner
 def _plain_keywords(node: Mapping[str, Any]) -> Schema:
     """Keep the keywords without schemas in them, those that documents often misspell only if they are sound."""
     out = _type(node)
-    out.update({key: node[key] for key in _PLAIN if key in node})
-    if not isinstance(out.get("enum", []), list):
-        del out["enum"]
+    out.update({key: node[key] for key, kind in _PLAIN.items() if key in node and isinstance(node[key], kind)})
     out.update({key: node[key] for key in _NUMBERS if _is_number(node.get(key))})
     out.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and node[key] >= 0})
     if isinstance(node.get("pattern"), str) and _is_pattern(node["pattern"]):

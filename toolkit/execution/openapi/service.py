@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
-from toolkit.execution.openapi.auth import Credentials, as_credentials, sign
+from toolkit.execution.openapi.auth import Credentials, as_credentials, mask_of, sign
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
 from toolkit.execution.openapi.request import build_request, server_url
@@ -28,6 +28,8 @@ from toolkit.secrets import Mask
 from toolkit.tools import Effect, Tool
 
 _EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}
+# what servers write in; Python knows codecs that are none of theirs and fail in their own ways, such as idna
+_CHARSETS = r"(?:utf|iso|latin|windows|cp|koi8|mac|big5|gb|euc|shift|us-?ascii|ascii|tis|hz|johab|ibm)[\w.-]*"
 _MAX_ERROR = 500  # characters of a server's error text that are passed on
 
 Origin = tuple[str, str, int]
@@ -92,15 +94,16 @@ class OpenAPIService:
         operation, ready = self._known[name]
         checked = ready.checked(arguments)
         request = build_request(operation, checked, server_url(self.server or operation.server, self.spec.location))
-        request, mask = sign(request, operation.security, self.spec.security_schemes, self.credentials)
-        if mask and origin(request.url) not in self.home:
+        signed = sign(request, operation.security, self.spec.security_schemes, self.credentials)
+        if signed != request and origin(request.url) not in self.home:
             host = urlsplit(request.url).hostname
             raise ToolInvocationError(
                 f"Nothing was sent: operation {operation.name!r} is on another host, {host!r}, than the credentials "
                 "were given for. Name it in credential_hosts if it may have them."
             )
+        mask = mask_of(self.credentials)
         try:
-            answer = exchange(request, self.limits)
+            answer = exchange(signed, self.limits)
         except ToolInvocationError as error:
             failure = type(error)(mask(str(error)))
         else:
@@ -176,8 +179,9 @@ def _text(answer: Answer) -> str:
     kind = answer.content_type.partition(";")[0].strip().lower()
     if kind.partition("/")[0] in ("image", "audio", "video", "font") or kind in ("application/zip", "application/pdf"):
         return json.dumps({"status": answer.status, "content_type": kind, "bytes": len(answer.body)})
-    charset = re.search(r"charset=\"?([\w.-]+)", answer.content_type)
+    named = re.search(r"charset=\"?([\w.-]+)", answer.content_type)
+    charset = named[1] if named and re.fullmatch(_CHARSETS, named[1], re.IGNORECASE) else "utf-8"
     try:
-        return answer.body.decode(charset[1] if charset else "utf-8", errors="replace")
-    except LookupError:
+        return answer.body.decode(charset, errors="replace")
+    except (LookupError, UnicodeError):
         return answer.body.decode("utf-8", errors="replace")

@@ -19,9 +19,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
 from toolkit.errors import ConfigError, UserError
-from toolkit.execution.arguments import shown
 from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
 from toolkit.secrets import scrub
+from toolkit.tools.shown import shown
 
 _MAX_BYTES = 32_000_000  # the largest public specs are near 30 MB
 _MAX_NODES = 2_000_000
@@ -91,7 +91,11 @@ class OpenAPISpec:
         address, seen = "", set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
-            address = base + ref if ref.startswith("#") else urljoin(base, ref)
+            try:
+                address = base + ref if ref.startswith("#") else urljoin(base, ref)
+                urlsplit(address)
+            except ValueError as error:
+                raise ConfigError(f"Reference {ref!r} is no address: {error}. Mend the document.") from None
             if address in seen:
                 raise ConfigError(f"Reference {ref!r} leads back to itself. Mend the document.")
             seen.add(address)
@@ -223,8 +227,10 @@ def _parse_yaml(text: str) -> Any:
         raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise
+    except Exception as error:  # PyYAML's own, and a KeyError for `!!bool maybe`
+        raise ValueError(f"{type(error).__name__}: {error}") from None
     _check_size(value)  # before it is copied: aliases can multiply without end
     return _plain(value)
 

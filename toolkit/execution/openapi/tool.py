@@ -18,7 +18,7 @@ from typing import Any
 
 from toolkit.asking import check_reply, read, request
 from toolkit.errors import ConfigError, ModelError, ToolError, ToolInvocationError, UserError
-from toolkit.execution.conversion import safe_str, to_text
+from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.auth import as_credentials
 from toolkit.execution.openapi.service import OpenAPIService
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, is_url
@@ -29,6 +29,7 @@ from toolkit.prompting.protocols import Arm
 from toolkit.recipes import Recipe
 from toolkit.secrets import Secret, scrub
 from toolkit.tools import Tool, as_tools
+from toolkit.tools.shown import safe_str
 
 _SPELLINGS = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}  # what OpenAI calls our options
 

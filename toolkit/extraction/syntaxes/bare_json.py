@@ -72,7 +72,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
 def read_open(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read an object whose first brace is missing."""
     at = source.skip(found.start())
-    read = mend(source, at, opened=False) if (at, source.limit) not in source.dead else None
+    read = mend(source, at, opened=False) if (at, source.limit) not in source.searches.dead else None
     return _calls(source, at, read, "bare_json") if read and read.problem is None and read.closed else None
 
 

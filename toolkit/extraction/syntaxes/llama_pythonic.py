@@ -22,8 +22,8 @@ _LEADS = re.compile(r"(?:^|\n|;[ \t]*+)((?:print\(|[A-Za-z_]\w*+[ \t]*+=)[ \t]*+
 _LONGEST_LEAD, _SCRIPT_SEEN = 40, 1000  # characters before a call
 _INDENTED = re.compile(r"\n[ \t]++$")
 _SCRIPT = re.compile(
-    r"^[ \t]*+(?:(?:import|from)[ \t]++[\w.]++(?:[ \t]++(?:import|as)\b.*)?"
-    r"|(?:def|class|for|while|if|elif|else|with|async|try)\b.*:)[ \t]*+$",
+    r"^[ \t]*+(?:(?:import|from)[ \t]++[\w.]++(?:[ \t]++(?:import|as)\b.{0,400})?"
+    r"|(?:def|class|for|while|if|elif|else|with|async|try)\b.{0,400}:)[ \t]*+$",
     re.MULTILINE,
 )
 _FIRST = re.compile(

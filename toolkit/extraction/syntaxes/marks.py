@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import Kind, Read, Reading, Syntax
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
@@ -74,8 +75,11 @@ def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Readin
     for either in _pair(syntax.opener, syntax.closer).finditer(source.text, found.end(), source.limit):
         depth += -1 if either.lastgroup else 1
         closing = either if either.lastgroup else closing
+        source.budget.spend(LOOK)
         if depth == 0:
             break
+    else:
+        source.touch_end()
     if closing is None:
         return Reading(source.limit, inner=(found.end(), source.limit))
     return Reading(closing.end(), inner=(found.end(), closing.start()))
@@ -99,7 +103,7 @@ for example, opener, closer, ends in _THOUGHTS:
         mark("thought_end", example[example.index("hm") :], closer)(read_mark)
 
 
-@mark("echo", "<tool_response>1</tool_response>", rf"<(?:{_ECHOES})(?:\s[^>\n]*+)?>")
+@mark("echo", "<tool_response>1</tool_response>", rf"<(?:{_ECHOES})(?:\s[^<>\n]*+)?>")
 @mark("echo", "[TOOL_RESULTS]1[/TOOL_RESULTS]", r"\[(?:TOOL_RESULTS|AVAILABLE_TOOLS)\]")
 def read_echo(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Skip a result, or the description of a tool, with what is in it."""
@@ -127,6 +131,13 @@ def read_observation(source: Source, found: re.Match[str], syntax: Syntax) -> Re
     label = _LABEL.search(source.text, found.end(), source.limit)
     end = label.start() if label else source.limit
     return Reading(end, text=source.text[found.start() : end])
+
+
+@mark("echo", "✿RESULT✿: 1", "✿RESULT✿")
+def read_flower(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Skip a result that a model of Qwen-Agent made up, to the next such mark."""
+    end = source.text.find("✿", found.end(), source.limit)
+    return Reading(source.limit if end < 0 else end)
 
 
 @mark("thought", "Thought: hm\nFinal Answer:", rf"\n{DRESS}Thought{COLON}[*_]{{0,2}}", starts="Thought")

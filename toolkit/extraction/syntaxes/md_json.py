@@ -17,7 +17,7 @@ from toolkit.extraction.syntaxes.bare_json import begun_call
 from toolkit.extraction.syntaxes.llama_pythonic import python_reading
 from toolkit.extraction.syntaxes.yamlish import read_yaml
 
-_HEAD = re.compile(r"(?P<fence>```+|~~~+)[ \t]*+(?P<language>[\w++.\-]*+)[ \t]*+(?:\r?\n|(?=[\[{<]))?")
+_HEAD = re.compile(r"(?P<fence>```++|~~~++)[ \t]*+(?P<language>[\w+.\-]*+)[ \t]*+(?:\r?\n|(?=[\[{<]))?")
 _JSON = re.compile(
     r"[\s\ufeff\u200b]*+(?:[{\[]\s*+(?:[{\[]\s*+)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]++\s*+:|[\ufeff\u200b])"
     r"|[\"'](?:name|tool|action)[\"']\s*+:)"
@@ -25,16 +25,16 @@ _JSON = re.compile(
 _PYTHON = re.compile(
     r"\s*+(?:#[^\n]*+\n\s*+)*+"
     r"(?P<call>(?:print\(|[A-Za-z_]\w*+[ \t]*+=[ \t]*+(?:await[ \t]++)?(?=[A-Za-z_])|await[ \t]++)?"
-    r"\[*\s*+[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*+)[ \t]*+\()"
+    r"\[*+\s*+[`'\"]?(?P<name>[A-Za-z_][\w.\\\-/:]*+)[ \t]*+\()"
 )
 _MARKED = re.compile(r"\s*+(?:<|\[TOOL_CALLS\]|✿FUNCTION|(?i:tool_call|call_tool|Action)s?\s*+:)")
-_LEFT = re.compile(r"\s*+(?:#[^\n]*+|print\s*+\([^\n]*\)|[\]),;`]*+)\s*+")
+_LEFT = re.compile(r"\s*+(?:#[^\n]*+|print\s*+\([^\n]{0,400}\)|[\]),;`]*+)\s*+")
 _PYTHON_LANGUAGES = {
     "", "python", "py", "tool_code", "python3", "text", "txt", "plaintext", "bash", "tool_call", "json", "plain",
     "code", "function_call", "tool_calls", "output",
 }  # fmt: skip
-_CLOSING = re.compile(r"\s*+(?:```+|~~~+)")
-_FENCES = {"```": re.compile(r"\n[ \t]*+```+[ \t]*+(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*+~~~+")}
+_CLOSING = re.compile(r"\s*+(?:```++|~~~++)")
+_FENCES = {"```": re.compile(r"\n[ \t]*+```++[ \t]*+(?=\n|\r|$|<|\S)"), "~~~": re.compile(r"\n[ \t]*+~~~++")}
 
 
 _LABELS = "action_json gemma3_tool_code yamlish json_list llama_pythonic bfcl_prompt bare_json single_key openai_json"
@@ -99,7 +99,7 @@ def _json(source: Source, start: int, at: int, syntax: Syntax) -> Reading | None
     kept = spread(drafts, start, end)
     if body.problem == "truncated":
         return refusal(source, end, source.limit, "truncated", "md_json", kept=kept)._replace(explicit=False)
-    return Reading(end, kept, explicit=False)
+    return Reading(end, kept, explicit=False, open=end == body.end)
 
 
 def _labelled(draft: Draft, text: str) -> Draft:
@@ -127,4 +127,4 @@ def _python(source: Source, start: int, found: re.Match[str], language: str) -> 
     if end < stop and (closing is not None or language) and source.text[end] != "`":
         return None
     end = source.past(_CLOSING, end)
-    return reading._replace(drafts=spread(reading.drafts, start, end), end=end)
+    return reading._replace(drafts=spread(reading.drafts, start, end), end=end, open=closing is None)

@@ -16,11 +16,10 @@ from toolkit.extraction.syntaxes import syntax
 
 _NAME_LINE = re.compile(r"\s*+[`*]{0,2}([^\W\d][\w.\-]*+)")
 _MARKED_LINE = r"[^\W\d][\w.\-]*+(?:\(\))?[ \t]*+\r?\n"
-_MARKED_NAME = re.compile(r"\s*+>>>(.*)\n")
+_MARKED_NAME = re.compile(r"\s*+>>>([^\n]*+)\n")
 _NAME_BEFORE = re.compile(r"[^\W\d][\w.\-:/]{0,128}$")
 _FLOWERS = re.compile(r"\s*+:?\s*+([^\W\d][\w.\-:/]*+)\s*+(?:✿ARGS✿\s*+:?\s*+)?")
 _HALF_FLOWER = re.compile(r"(?:✿\w*+)?")
-_RESULT = re.compile(r"\s*+✿(?:RESULT|RETURN)✿:?[^✿]*+")
 
 
 @syntax(
@@ -73,14 +72,13 @@ def read_args(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
 
 @syntax("qwen_agent", '✿FUNCTION✿: f\n✿ARGS✿: {"a": 1}', r"✿FUNCTION✿")
 def read_flowers(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
-    """Read `✿FUNCTION✿: NAME` and `✿ARGS✿: {…}`, and drop an invented result: Qwen 1.5 and 2 under Qwen-Agent."""
+    """Read `✿FUNCTION✿: NAME` and `✿ARGS✿: {…}`: Qwen 1.5 and 2 under Qwen-Agent."""
     start, head = found.start(), source.match(_FLOWERS, found.end())
     if head is None:
         return None
     stop = head.end()
     if source.text.startswith(("{", "&quot;"), stop):
-        reading = json_call(source, start, stop, head[1], "qwen_agent")
-        return reading._replace(end=source.past(_RESULT, reading.end)) if reading.drafts else reading
+        return json_call(source, start, stop, head[1], "qwen_agent")
     if "ARGS" in head[0] and stop >= source.limit:
         return refusal(source, start, stop, "truncated", "qwen_agent", head[1])
     closed = _HALF_FLOWER.fullmatch(source.text, stop, source.limit) is None

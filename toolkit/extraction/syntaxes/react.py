@@ -16,7 +16,7 @@ from toolkit.extraction.syntaxes import syntax
 from toolkit.extraction.syntaxes.marks import COLON, DRESS
 
 _NAME = re.compile(
-    r"[ \t]*+[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*)[`*\"'\]]{0,3}(?:\(\s*+\))?[`*\"'\]]{0,3}[ \t.]*+"
+    r"[ \t]*+[`*\"'\[]{0,3}(N/A|Final Answer|[^\W\d][\w.\-:/\\]*+)[`*\"'\]]{0,3}(?:\(\s*+\))?[`*\"'\]]{0,3}[ \t.]*+"
 )
 _INPUT = re.compile(rf"\s*+{DRESS}(?:Action[ _]?)?Input{COLON}[*_]{{0,2}}[ \t]*+", re.IGNORECASE)
 _LABEL = re.compile(rf"\n{DRESS}(?:Observation|Thought|Action|Final Answer|Answer){COLON}|<\||</s>|\n[ \t]*+\n")

@@ -26,7 +26,7 @@ _INVOKE = re.compile(r"<steptml:invoke\s++name\s*+=\s*+[\"']?([^\"'>]++)[\"']?>"
 _TOKEN = re.compile(rf"<{_BAR}[^<>｜|]++{_BAR}>|</?\w++>|</s>")
 _HALF = re.compile(r"(?:<[^<>]{0,40}|`{1,3})$")
 _OWN_ID = re.compile(r"functions\.([^\s:]++):\d++")  # as Kimi is trained to write it
-_ID = re.compile(r"^(?:functions?)?[._:]?(.*?)[._:]?\d*+$")
+_ID = re.compile(r"^(?:functions?)?[._:]?(.{0,200}?)[._:]?\d*+$")
 
 
 def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:

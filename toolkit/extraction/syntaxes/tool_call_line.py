@@ -17,7 +17,7 @@ from toolkit.extraction.python_calls import CALL
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_NAME = re.compile(r"[ \t]*+(?:\r?\n[ \t]*+)?[`*\"']{0,3}(\w[\w.\-:/\\]*)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
+_NAME = re.compile(r"[ \t]*+(?:\r?\n[ \t]*+)?[`*\"']{0,3}(\w[\w.\-:/\\]*+)[`*\"']{0,3}(?:\(\))?[`*:]{0,3}")
 _ARGUMENTS = re.compile(
     r"\s*+(?:(?:with\s++)?(?:arguments?|args|parameters|input)\s*+[:=]\s*+)?(?:```\w*+\s*+|`)?(?=\{|&quot;)",
     re.IGNORECASE,

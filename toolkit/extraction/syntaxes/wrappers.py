@@ -48,8 +48,8 @@ _PYTHON = {"json": "olmo3", "python": "olmo3", "compact": "olmo3", "name": "olmo
 row(
     "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
     f"<tool_call>\n{_JSON}\n</tool_call>",
-    r"<\s*+(?i:tool_call)\s*+>(?:\s*+<\s*+(?i:tool_call)\s*+>)*",
-    r"<?\s*+/\s*+(?i:tool_call)\s*+>(?:\s*+</tool_call>)*|<\|/?tool_call\|>",
+    r"<\s*+(?i:tool_call)\s*+>(?:\s*+<\s*+(?i:tool_call)\s*+>)*+",
+    r"<?\s*+/\s*+(?i:tool_call)\s*+>(?:\s*+</tool_call>)*+|<\|/?tool_call\|>",
     "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31",
     forms={"invoke": "anthropic_xml", "name": "glm45"},
 )
@@ -169,7 +169,7 @@ row(
 row(
     "mistral_array", "`[TOOL_CALLS] [{…}, …]`, and `NAME[ARGS]{…}` or `NAME{…}` behind it: Mistral",
     f"[TOOL_CALLS] [{_JSON}]",
-    r"\[TOOL_CALLS?\](?:\s*+\[TOOL_CALLS?\])*", r"\[/TOOL_CALLS?\]|</s>",
+    r"\[TOOL_CALLS?\](?:\s*+\[TOOL_CALLS?\])*+", r"\[/TOOL_CALLS?\]|</s>",
     "mistral_args mistral_compact", forms={"args": "mistral_args", "compact": "mistral_compact"},
 )
 row(

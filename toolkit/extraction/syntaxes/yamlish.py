@@ -53,7 +53,7 @@ def read_yaml(source: Source, start: int, at: int, fenced: bool = False) -> Read
         if draft is None:
             break
         if isinstance(draft, Rejected):
-            return Reading(source.limit, tuple(drafts), (draft,), explicit=False)
+            return Reading(source.limit, tuple(drafts), (draft,), explicit=False, open=True)
         drafts.append(draft)
         end = draft.span[1]
     if not drafts:
@@ -89,7 +89,7 @@ def _one(source: Source, pos: int) -> Draft | Rejected | None:
     end = pos + len(text[pos:end].rstrip("\n"))
     if _HALF_LINE.fullmatch(text, end, limit) or (end >= limit and values and _cut([*values.values()][-1])):
         return Rejected((pos, limit), "yamlish", "truncated", "", head[1])
-    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=text[end:limit].strip() != "")
+    return Draft(head[1], values, (pos, end), "yamlish", untyped=True, closed=source.skip(end) < limit)
 
 
 def _cut(value: Any) -> bool:
