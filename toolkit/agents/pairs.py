@@ -96,11 +96,22 @@ def _sort_in(message: ChatMessage, opened: dict[str | None, list[tuple[_Turn, To
         named = call.id == result.origin.id and (result.origin.tool_name or not call.tool_name)
         same = result if named else replace(result, origin=call)
         found.setdefault(id(turn), (turn, []))[1].append(same)
-    for place, (turn, results) in enumerate(found.values()):
-        kept = len(results) == len(message.parts) and all(a is b for a, b in zip(results, message.parts, strict=True))
-        meta = {key: value for key, value in message.meta.items() if key != "id" or not place}
-        answer = message if kept else ChatMessage(ChatRole.TOOL, tuple(results), message.name, meta)
-        turn.answers.update((result.origin.id, answer) for result in results)
+    number = 0
+    for turn, results in found.values():
+        together = _follow_each_other(turn, results)
+        for part in [tuple(results)] if together else [(result,) for result in results]:
+            kept = len(part) == len(message.parts) and all(a is b for a, b in zip(part, message.parts, strict=True))
+            meta = message.meta if number == 0 else {k: v for k, v in message.meta.items() if k != "id"}
+            answer = message if kept else ChatMessage(ChatRole.TOOL, part, message.name, meta)
+            turn.answers.update((result.origin.id, answer) for result in part)
+            number += 1
+
+
+def _follow_each_other(turn: _Turn, results: list[ToolCallResult]) -> bool:
+    """Tell whether results answer calls of the turn that stand side by side, in their order."""
+    calls, ids = [call.id for call in turn.said.tool_calls], [result.origin.id for result in results]
+    start = calls.index(ids[0]) if ids[0] in calls else 0
+    return len(ids) == 1 or calls[start : start + len(ids)] == ids
 
 
 def _flat(turn: _Turn, waiting: bool) -> Iterator[ChatMessage]:

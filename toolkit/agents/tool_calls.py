@@ -14,7 +14,7 @@ from typing import Any
 from toolkit.agents.layers import layered
 from toolkit.agents.modes import BLOCKING, Mode, here, invoked
 from toolkit.agents.plan import Hook
-from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
+from toolkit.agents.requests import Command, Pause, ToolAnswer, ToolCallRequest
 from toolkit.agents.run import Run
 from toolkit.agents.state import StateField, as_message, items_of
 from toolkit.agents.wording import say
@@ -58,8 +58,9 @@ class CallRunner:
             try:
                 outcome = await self._answer(call, call, self.tools.get(call.tool_name), None)
             except ToolError as error:
-                if self.setup.raises and not isinstance(error, ToolArgumentsError):
-                    raise cause_of(error) from error
+                cause = cause_of(error)
+                if isinstance(cause, Pause) or (self.setup.raises and not isinstance(error, ToolArgumentsError)):
+                    raise cause from error
                 outcome = error_message(call, str(error))
         result = _answers(outcome, call)[0] if isinstance(outcome, Command) else outcome.parts[0]
         trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
