@@ -112,9 +112,32 @@ def test_no_pattern_goes_back_over_a_long_text(name: str, pattern: re.Pattern[st
     assert not list(_backtracking(parser.parse(pattern.pattern, pattern.flags)))
 
 
+def _leads(tree: Any) -> bool:
+    """Tell whether a pattern may begin with a repeat without end, which a search would try at each character."""
+    for code, value in tree:
+        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+            if value[1] > 500 or _leads(value[2]):
+                return True
+            if value[0] == 0:
+                continue
+        parts = value[1] if code is codes.BRANCH else [value[3]] if code is codes.SUBPATTERN else []
+        return any(_leads(part) for part in parts)
+    return False
+
+
+CLOSERS = list(dict.fromkeys(one.closer for one in load() if one.closer))
+
+
+@pytest.mark.parametrize("closer", CLOSERS, ids=lambda closer: closer.pattern)
+def test_what_is_searched_for_begins_with_a_sign(closer: re.Pattern[str]) -> None:
+    assert not _leads(parser.parse(closer.pattern, closer.flags))
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        '<tool_call>{"name": "x(' + " " * 100_000,
+        "f(a=" * 25_000,
         "<function=f><parameter=" + " " * 100_000,
         "<function=" + " " * 100_000,
         "<invoke name=" + " " * 100_000,
@@ -182,6 +205,12 @@ def test_the_end_of_the_budget_is_said_and_what_was_certain_stays(monkeypatch: p
     assert unread.span[1] == len(text)
     assert found.text.endswith(text[unread.span[0] :])  # it is left for the user to read
     assert extract(text[len(CALL) :], TOOLS).status == "broken"
+
+
+def test_a_stream_hands_out_no_more_calls_than_the_whole_may_hold() -> None:
+    in_a_stream("g()\n" * 3_000 + CALL * 100, TOOLS, [4_000])
+    in_a_stream(f"{CALL}\n" * 3_000, TOOLS, [20_000])
+    in_a_stream("f(a=1)\n" * 3_000, TOOLS, [1_000])
 
 
 def test_a_stream_stops_looking_ahead_when_looks_cost_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

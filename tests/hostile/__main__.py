@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.hostile import agents, extraction  # noqa: F401 - register their generators
+from tests.hostile import agents, echoes, extraction, services  # noqa: F401 - register their generators
 from tests.hostile.frame import ROOMS, run
 
 

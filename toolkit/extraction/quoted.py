@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from toolkit.extraction.budget import QUOTE
@@ -56,7 +57,7 @@ _AFTER_CLOSERS = {
 _STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w{1,40}_call")
 
 
-_AHEAD = 300  # characters that are looked at behind a comma
+_AHEAD, _NEAR = 300, 200  # characters that are looked at behind a comma; in which most strings end
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +114,36 @@ def read_string(
     It is the `key` of a member or a value in an object, a `member`, so that behind a comma a key follows, or neither;
     `closers` are the brackets that may close what it stands in, `}]` or `}])`.
     """
-    start, budget = pos + len(quote.opening), source.budget
-    certain = len(quote.opening) > 1 and quote is not _ESCAPED  # nobody writes these quotes inside a string
-
-    def search(start: int, stop: int) -> Found | None:
-        for one in quote.closing.finditer(source.text, start, source.limit):
-            budget.spend(QUOTE)
-            if one.start() >= stop:
-                break
-            if not _escaped(one[0], quote) and (certain or _closes(source, one.end(), key, closers, member)):
-                return one.span()
-        return None
-
-    found = source.first((quote.opening, key, closers, member), start, search)
-    if found is None:
-        return None
+    start = pos + len(quote.opening)
+    near = quote.closing.search(source.text, start, min(start + _NEAR, source.limit))
+    source.budget.spend(QUOTE)
+    if near is not None and not _escaped(near[0], quote) and _closes(source, near.end(), quote, key, closers, member):
+        found, clean = near.span(), True  # as nearly always
+    else:
+        search = partial(_search_end, source, quote, key, closers, member)
+        far = source.first((quote.opening, key, closers, member), start, search)
+        if far is None:
+            return None
+        found, clean = far, False
     raw = source.text[start : found[0]]
-    budget.spend(len(raw))
+    source.budget.spend(len(raw))
     repairs = [quote.repair] if quote.repair else []
-    if any(char in raw for char in _CLOSED_BY.get(quote.opening[-1], "")) and not all(
-        _escaped(one[0], quote) for one in quote.closing.finditer(raw)
-    ):
+    if not clean and not all(_escaped(one[0], quote) for one in quote.closing.finditer(raw)):
         repairs.append("inner_quotes")
     return QuotedString(_decode(raw, quote, repairs), found[1], tuple(repairs))
+
+
+def _search_end(
+    source: Source, quote: Quote, key: bool, closers: str, member: bool, start: int, stop: int
+) -> Found | None:
+    """Return where the quote stands that closes a string, if before `stop`."""
+    for one in quote.closing.finditer(source.text, start, source.limit):
+        source.budget.spend(QUOTE)
+        if one.start() >= stop:
+            return None
+        if not _escaped(one[0], quote) and _closes(source, one.end(), quote, key, closers, member):
+            return one.span()
+    return None
 
 
 def _escaped(written: str, quote: Quote) -> bool:
@@ -143,8 +151,10 @@ def _escaped(written: str, quote: Quote) -> bool:
     return written.startswith("\\\\") or (written[0] == "\\" and quote is not _ESCAPED)
 
 
-def _closes(source: Source, end: int, key: bool, closers: str, within: bool) -> bool:
+def _closes(source: Source, end: int, quote: Quote, key: bool, closers: str, within: bool) -> bool:
     """Tell whether structure follows, so that the quote that ended at `end` is a closing one."""
+    if len(quote.opening) > 1 and quote is not _ESCAPED:
+        return True  # nobody writes these quotes inside a string
     text, limit = source.text, source.limit
     spaced = _SPACE.match(text, end, limit)
     after = spaced.end() if spaced else end

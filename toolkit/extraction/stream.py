@@ -27,6 +27,7 @@ from toolkit.extraction.walk import Walk
 _PATIENCE = 2_000  # characters after which an opening that led to nothing is text
 _SMALL = 4_096  # up to here every chunk is looked at; beyond, once the buffer has grown by a part of itself
 _GROWTH, _PART, _EARLY_LOOKS = 32, 2_048, 256
+_CALLS = 2_000  # drafts that any text may hold
 _LOOKS = 4  # so many times what one reading may cost is spent on looks ahead of the end
 _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
 _HALF_LINE = re.compile(
@@ -74,7 +75,7 @@ class StreamExtractor:
         self._length = self._next_look = 0
         self._early_looks = _EARLY_LOOKS
         self._doubt = False  # whether only the end tells if a call, and with it what follows, counts
-        self._spent = 0  # steps of all looks together
+        self._spent = self._read = self._settled = 0  # steps of all looks, and what was read for good: steps, drafts
         self._walk = Walk(new_source("", self.tools, None, protocol), syntax_names(protocol))
         self._wishes = Wishes()
         self._taken_back = 0
@@ -102,21 +103,30 @@ class StreamExtractor:
             if ">" not in chunk or self._early_looks <= 0:
                 return []
             self._early_looks -= 1  # a closing tag may be in it, and a look ahead of time is worth its price
+        self._look()
+        return self._events()
+
+    def _look(self) -> None:
+        """Read on as far as the end of the buffer leaves no doubt, and say when to look again."""
         source = new_source(self.text, self.tools, None, self.protocol)
         self._walk.renew(source)
-        allowed = source.budget.left
+        budget = source.budget
+        allowed = left = budget.left
+        calls = budget.calls
         try:
             while not self._walk.stopped and self._advance():
-                pass
+                self._read, left = self._read + left - budget.left, budget.left
         except ExhaustedError:
             self._spent += _LOOKS * allowed
+        self._spent += allowed - budget.left
+        self._settled += calls - budget.calls
+        # where the budget of the whole may have ended before, only the whole can tell
+        self._doubt = self._doubt or self._read > allowed // 2 or self._settled >= _CALLS
         open_length = self._length - self._walk.pos
         pause = open_length // _GROWTH if open_length > _SMALL else 0
         self._next_look = self._length + max(pause, self._length // _PART)
-        self._spent += allowed - source.budget.left
         if self._spent > _LOOKS * allowed:
             self._next_look = sys.maxsize  # the rest is read at the end, in one look
-        return self._events()
 
     def close(self, finish_reason: str | None = None, native_calls: Iterable[Any] = ()) -> Extraction:
         """Return what `extract` makes of the whole; `rest` then holds the events that were held back."""

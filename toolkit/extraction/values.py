@@ -277,8 +277,9 @@ class ValueReader:
             raise self.fail("not_finite")
         if _PLACE.match(text, start, self.limit):
             raise self.fail("placeholder")
-        found = _BARE_VALUE.match(text, start, self.limit)
-        if not self.bare_values or found is None or found.end() >= self.limit:
+        found = _BARE_VALUE.match(text, start, self.limit) if self.bare_values else None
+        self.source.budget.spend(found.end() - start if found else 0)
+        if found is None or found.end() >= self.limit:
             raise self.fail("truncated" if start + len(word) >= self.limit else "bad_json")
         self.pos, self.solid = found.end(), True
         self.note("unquoted_value")

@@ -33,8 +33,8 @@ _WORD = r"\w.\\\-/:"  # what a name may be written with
 _ANYTHING = re.compile(r"[<>{(\[:✿◁&]")
 # tokens of chat templates that no syntax knows: turns, documents, padding, byte and image marks
 _TOKENS = (
-    r"<[|｜][^|｜<>\s]{1,40}[|｜]>", r"<\|[\w/\"-]{1,40}>", r"<[\w/\"-]{1,40}\|>", r"<</?SYS>>", r"</?(?i:tool_result)",
-    r"</?(?:\w{1,20}:)?(?i:(?:tool|function)_\w{1,20})>",
+    r"<[|｜][^|｜<>\s]{1,40}[|｜]>", r"<\|[\w/\"-]{1,40}>", r"<[\w/\"-]{1,40}\|>", r"<</?SYS>>",
+    r"</?(?i:tool_res(?:ult|ponse))", r"</?(?:\w{1,20}:)?(?i:(?:tool|function)_\w{1,20})>",
     r"</?(?i:s|bos|eos|pad|unk|mask|cls|sep|eop|eod|sop|[gs]mask|(?:bos|eos|pad|unk)_token|tools|escape|image|audio"
     r"|video|(?:start|end|begin)_of_\w{1,20}|(?:start|end)_\w{1,20}|unused_?\d{1,5}|reserved_\w{1,30}"
     r"|fim[_-]\w{1,20}|extra_id_\d{1,5}|image_soft_token)>",
@@ -72,6 +72,7 @@ _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2
 _ATOM = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)  # of a pattern
 _PLAIN = re.compile(r"(?:\\[^\w]|[\w<>/:=✿◁▷｜])(?![?*+{])")  # a literal character of a pattern
 _DEEPEST = 100  # levels of data that are shown as such; what lies deeper is shown as text
+_REST = re.compile(r"(\[\^[^\]]+\])\*")  # of a pattern: all up to some sign
 _LEVELS = 3  # how often JSON stands in a text of JSON, at most
 
 
@@ -306,7 +307,9 @@ def _objects() -> re.Pattern[str]:
 
 
 def _union(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(_tree([branch for pattern in patterns for branch in _branches(pattern)]))
+    """Return one pattern for all; what a tag holds is looked at so far that each place takes no more than its share."""
+    bounded = [_REST.sub(r"\1{0,200}", pattern) for pattern in patterns]
+    return re.compile(_tree([branch for pattern in bounded for branch in _branches(pattern)]))
 
 
 def _branches(pattern: str) -> list[str]:

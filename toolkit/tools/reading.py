@@ -101,11 +101,11 @@ def _described(value: Mapping[str, Any]) -> Tool:
         )
     parameters = spec.get("parameters") or spec.get("input_schema") or {"type": "object", "properties": {}}
     description = spec.get("description") or ""
-    if not isinstance(parameters, dict) or not isinstance(description, str):
+    if not isinstance(parameters, Mapping) or not isinstance(description, str):
         raise ConfigError(
             f"{safe_str(value, repr):.300} is no tool: parameters must be an object, and description text."
         )
-    return Tool(spec["name"], description, parameters)
+    return Tool(spec["name"], description, dict(parameters))
 
 
 def _named(value: Any, name: str) -> Tool:

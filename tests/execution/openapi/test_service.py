@@ -312,6 +312,12 @@ def test_relative_server_belongs_to_the_documents_host(echo: Any) -> None:  # B-
     assert (echo.last.target, echo.last.headers["X-Key"]) == ("/v2/x", SECRET)
 
 
+@pytest.mark.parametrize("given", [{"credential_hosts": ["http://["]}, {"credential_hosts": "h:99999"}, {"server": 5}])
+def test_settings_that_name_no_host(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        OpenAPIService.load(spec("http://h"), **given).call("list_dogs", {})
+
+
 def test_no_server_at_all() -> None:
     with pytest.raises(ConfigError, match="Give server="):
         OpenAPIService.load(spec("/v1")).call("list_dogs", {})

@@ -43,6 +43,8 @@ def server_url(server: str | Mapping[str, Any], location: str = "") -> str:
     Raises:
         ConfigError: it is no absolute http(s) URL.
     """
+    if not isinstance(server, (str, Mapping)):
+        raise ConfigError(f"A server is a URL such as 'https://api.example.com/v1', not {server!r}.")
     named = server if isinstance(server, str) else _filled(server)
     try:
         url = urljoin(location, named)

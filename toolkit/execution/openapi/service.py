@@ -24,8 +24,9 @@ from toolkit.execution.openapi.operations import Operation, operations
 from toolkit.execution.openapi.request import build_request, server_url
 from toolkit.execution.openapi.spec import OpenAPISpec, Source, load_spec
 from toolkit.execution.ready import ReadyTool, make_ready
-from toolkit.secrets import Mask
+from toolkit.secrets import Mask, scrub
 from toolkit.tools import Effect, Tool
+from toolkit.tools.shown import shown
 
 _EFFECTS: dict[str, Effect] = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "dangerous"}
 # what servers write in; Python knows codecs that are none of theirs and fail in their own ways, such as idna
@@ -77,8 +78,11 @@ class OpenAPIService:
         found = tuple(operations(spec, allowed_operations))
         service = cls(spec, found, secrets, server, limits=Limits(timeout_s, max_response_bytes))
         hosts = [credential_hosts] if isinstance(credential_hosts, str) else credential_hosts
-        urls = [host if "://" in host else f"https://{host}" for host in hosts]  # a bare host means https
-        return replace(service, home=_home(service).union(map(origin, urls)))
+        urls = [host if "://" in host else f"https://{host}" for host in map(str, hosts)]  # a bare host means https
+        try:
+            return replace(service, home=_home(service).union(map(origin, urls)))
+        except ValueError as error:
+            raise ConfigError(f"credential_hosts names no host: {scrub(str(error))}. Give 'api.example.com'.") from None
 
     def call(self, name: str, arguments: Any) -> Any:
         """Call an operation, by its name or raw operationId; return its answer: JSON as Python data, else text.
@@ -88,10 +92,11 @@ class OpenAPIService:
             ToolError: anything else that keeps the answer from being a success; the message holds no credential.
             ConfigError: the operation has no server.
         """
-        if name not in self._known:
-            near = did_you_mean(name, [operation.name for operation in self.operations])
-            raise ToolNotFoundException(f"No operation {name!r} is offered; nothing was sent. {near}")
-        operation, ready = self._known[name]
+        said = name if isinstance(name, str) else shown(name)
+        if said not in self._known:
+            near = did_you_mean(said, [operation.name for operation in self.operations])
+            raise ToolNotFoundException(f"No operation {said!r} is offered; nothing was sent. {near}")
+        operation, ready = self._known[said]
         checked = ready.checked(arguments)
         request = build_request(operation, checked, server_url(self.server or operation.server, self.spec.location))
         signed = sign(request, operation.security, self.spec.security_schemes, self.credentials)

@@ -41,10 +41,10 @@ _LABELS = "action_json gemma3_tool_code yamlish json_list llama_pythonic bfcl_pr
 
 
 @syntax(
-    "md_json", '~~~json\n{"name": "f", "arguments": {"a": 1}}\n~~~', r"~(?=~~)", labels=_LABELS
+    "md_json", '~~~json\n{"name": "f", "arguments": {"a": 1}}\n~~~', r"~(?<!~~)(?=~~)", labels=_LABELS
 )  # fmt: skip
 @syntax(
-    "md_json", '```json\n{"name": "f", "arguments": {"a": 1}}\n```', r"`(?=``)",
+    "md_json", '```json\n{"name": "f", "arguments": {"a": 1}}\n```', r"`(?<!``)(?=``)",
     labels=_LABELS,
 )  # fmt: skip
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:

@@ -49,7 +49,7 @@ row(
     "hermes", '`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen 2.5 and 3, many tunes',
     f"<tool_call>\n{_JSON}\n</tool_call>",
     r"<\s*+(?i:tool_call)\s*+>(?:\s*+<\s*+(?i:tool_call)\s*+>)*+",
-    r"<?\s*+/\s*+(?i:tool_call)\s*+>(?:\s*+</tool_call>)*+|<\|/?tool_call\|>",
+    r"(?:<\s*+)?/\s*+(?i:tool_call)\s*+>(?:\s*+</tool_call>)*+|<\|/?tool_call\|>",
     "glm45 glm47 qwen3_coder anthropic_xml granite3 functionary_v31",
     forms={"invoke": "anthropic_xml", "name": "glm45"},
 )
