@@ -13,8 +13,7 @@ from types import GenericAlias, MappingProxyType
 from typing import Any, Self
 
 from toolkit.agents.copies import copied
-from toolkit.agents.runtime import Runtime
-from toolkit.errors import ToolInvocationError
+from toolkit.agents.runtime import Runtime, request_of
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel
 from toolkit.tools import Tool
@@ -295,17 +294,7 @@ class ToolCallRequest(_Frozen):
         """Return what the caller gave as `context=`."""
         return self.runtime.context
 
-    @staticmethod
-    def for_tool(state: Any) -> Any:
-        """Return the request of the call that is given this state.
-
-        Raises:
-            ToolInvocationError: no agent runs the call.
-        """
-        request = getattr(state, "request", None)
-        if request is None:
-            raise ToolInvocationError("This tool asks for its ToolCallRequest, which only an Agent can give.")
-        return request
+    for_tool = staticmethod(request_of)
 
     def __repr__(self) -> str:
         return f"ToolCallRequest({self.tool_call.name}, registered={self.tool is not None})"[:100]

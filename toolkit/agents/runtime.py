@@ -13,7 +13,7 @@ from types import GenericAlias
 from typing import Any, ClassVar
 
 from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
-from toolkit.errors import ModelError
+from toolkit.errors import ModelError, ToolInvocationError
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel, Reply
 from toolkit.traces import Trace
@@ -41,6 +41,18 @@ def _text(message: ChatMessage) -> str:
         json.dumps(call.arguments, ensure_ascii=False, default=str) + call.tool_name for call in message.tool_calls
     )
     return "".join([*message.texts, *calls, *(str(result.result) for result in message.tool_call_results)])
+
+
+def request_of(state: Any) -> Any:
+    """Return the request of the call whose tool is given this state.
+
+    Raises:
+        ToolInvocationError: no agent runs the call.
+    """
+    request = getattr(state, "request", None)
+    if request is None:
+        raise ToolInvocationError("This tool asks for its call or its run, which only an Agent can give.")
+    return request
 
 
 @dataclass
@@ -80,9 +92,7 @@ class Runtime:
     @staticmethod
     def for_tool(state: Any) -> Any:
         """Return the runtime of the run that is given this state; see `ToolCallRequest`."""
-        from toolkit.agents.requests import ToolCallRequest
-
-        return ToolCallRequest.for_tool(state).runtime
+        return request_of(state).runtime
 
     @property
     def seconds(self) -> float:
