@@ -259,3 +259,35 @@ BAD = [
 def test_a_bad_argument_is_what_users_of_the_source_libraries_catch(bad, kind):
     with pytest.raises(kind):
         BAD[bad]()
+
+
+def test_a_middleware_sees_every_model_call():
+    """Source: microsoft/agent-framework#4767."""
+    seen = []
+
+    class Count(tk.AgentMiddleware):
+        def wrap_model_call(self, request, handler):
+            seen.append(len(request.messages))
+            return handler(request)
+
+    model = tk.ScriptedModel([tk.ToolCall("look", {"n": 1}), tk.ToolCall("look", {"n": 2}), "done"])
+    tk.Agent(model, [look], middleware=[Count()]).run("go")
+    assert seen == [1, 3, 5]
+
+
+def test_one_agent_answers_several_calls_at_once_each_for_itself():
+    """Source: smolagents#1781: an agent that is another's tool, called twice in a turn."""
+
+    class Echo(tk.ScriptedModel):
+        def chat(self, messages, *ignored, **also_ignored):
+            return tk.Reply(f"answer to {messages[-1].text}")
+
+    inner = tk.Agent(Echo([]))
+
+    def research(question: str) -> str:
+        """Find something out."""
+        return inner.run(question).text
+
+    model = tk.ScriptedModel([turn(*(("research", {"question": f"q{n}"}) for n in range(6))), "done"])
+    trace = tk.Agent(model, [research]).run("go")
+    assert [result.result for result in trace.tool_results] == [f"answer to q{n}" for n in range(6)]

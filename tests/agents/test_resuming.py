@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import operator
 import os
 import signal
 import subprocess
 import sys
 import time
+from typing import Annotated
 
 import pytest
+from typing_extensions import TypedDict
 
 import toolkit as tk
 from toolkit.agents.builtin import HumanApproval, ToolCallLimit, ToolRetry
@@ -335,3 +338,31 @@ def test_a_trace_cut_anywhere_is_the_history_up_to_there(tmp_path, tools, faults
         if trace.messages:
             assert tk.Agent(model, tools).run(trace).text in ("on", "done")
         assert [faults(request["messages"]) for request in model.requests] == [[]] * len(model.requests)
+
+
+def test_what_a_finished_call_changed_is_not_lost(tmp_path):
+    """The process dies after a tool's result and before its change of the state is merged."""
+
+    class Spent(TypedDict):
+        spent: Annotated[list[int], operator.add]
+
+    def pay(amount: int, request: tk.ToolCallRequest) -> tk.Command:
+        """Pay."""
+        done = tk.ChatMessage.from_tool("paid", request.tool_call)
+        return tk.Command({"messages": [done], "spent": [amount]})
+
+    file = tmp_path / "run.jsonl"
+
+    def agent(*lines):
+        return tk.Agent(tk.ScriptedModel(list(lines)), [pay], state_schema=Spent)
+
+    agent(calls(("pay", 1)), calls(("pay", 2), ("pay", 3)), "done").run("go", trace_file=file)
+    written = file.read_text().splitlines(keepends=True)
+    for end in range(2, len(written)):
+        file.write_text("".join(written[:end]))
+        trace = tk.Trace.load(file)
+        if not trace.messages or trace.stop_reason == "done":
+            continue
+        paid = [result.origin.arguments["amount"] for result in trace.tool_results]
+        waiting = [call.arguments["amount"] for call in trace.pending]
+        assert agent("on").run(trace).state["spent"] == paid + waiting

@@ -171,7 +171,7 @@ async def executed(setup: Setup, start: Start, context: Any, file: File, send: S
         trace.listeners.append(send)
     estimates = setup.recipe.agent.max_run_tokens is not None
     runtime = Runtime(setup.name, context, trace, model=setup.model, estimates=estimates)
-    runtime.stage, runtime.approved = start.stage, start.approved
+    runtime.stage, runtime.approved, runtime.updates = start.stage, start.approved, start.updates
 
     async def innermost(request: AgentRequest) -> Trace:
         run = Run(setup, chains, runtime)

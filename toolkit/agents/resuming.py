@@ -20,7 +20,7 @@ from toolkit.agents.wording import say
 from toolkit.errors import ConfigError
 from toolkit.execution.approval import Decision
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
-from toolkit.traces import Trace, unanswered
+from toolkit.traces import Event, Trace, unanswered
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ class Start:
         state: the input state, with `messages`.
         stage: where it goes on; see `Trace.next_stage`.
         approved: ids of calls that may run without another question.
+        updates: changes of the state that came with results before a crash, and are not in it yet.
     """
 
     state: Mapping[str, Any]
     stage: str = "model"
     approved: frozenset[str | None] = frozenset()
+    updates: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, question: Any, state: Mapping[str, Any], decisions: Any = None) -> Start:
@@ -44,33 +46,36 @@ class Start:
         Raises:
             ConfigError: decisions about calls that do not wait.
         """
-        stage = "model"
+        stage, updates = "model", tuple[Mapping[str, Any], ...]()
         if isinstance(question, Trace):
-            messages = [*question.messages, *_in_doubt(question, decisions)]
+            late = _cut_off(question)
+            updates = tuple(event.data["update"] for event in late if event.data.get("update"))
+            messages = [*question.messages, *([] if decisions is not None else _in_doubt(question, late))]
             given, stage = {**question.state, "messages": messages, **state}, question.next_stage
         elif isinstance(question, Mapping) and "role" not in question and "_role" not in question:
             given = {"messages": [], **question, **state}
         else:
             given = {"messages": as_messages(question), **state}
         if decisions is None:
-            return cls(given, stage)
+            return cls(given, stage, updates=updates)
         messages, approved = _decided(as_messages(given["messages"]), decisions)
-        return cls({**given, "messages": messages}, stage, approved)
+        return cls({**given, "messages": messages}, stage, approved, updates)
 
 
-def _in_doubt(trace: Trace, decisions: Any) -> list[ChatMessage]:
-    """Return answers for calls that were at work when the process was killed, so that nothing is paid twice.
+def _cut_off(trace: Trace) -> list[Event]:
+    """Return what happened in the turn whose calls were at work when the process was killed."""
+    if trace.stop_reason != "unfinished" or trace.next_stage != "tools":
+        return []
+    replies = [n for n, event in enumerate(trace.events) if event.kind == "model_reply" and event.source == "agent"]
+    return trace.events[replies[-1] if replies else 0 :]
+
+
+def _in_doubt(trace: Trace, late: list[Event]) -> list[ChatMessage]:
+    """Return answers for calls that were at work, so that nothing is paid twice.
 
     Source: agent-framework#3938, leviath#96.
     """
-    if trace.stop_reason != "unfinished" or decisions is not None:
-        return []
-    begun: set[Any] = set()
-    for event in reversed(trace.events):
-        if event.kind == "model_reply" and event.source == "agent":
-            break
-        if event.kind == "started":
-            begun.add(event.data["id"])
+    begun = {event.data["id"] for event in late if event.kind == "started"}
     return [ChatMessage.from_tool(say("in_doubt"), call, error=True) for call in trace.pending if call.id in begun]
 
 

@@ -150,6 +150,8 @@ class Run:
     def start(self, given: Mapping[str, Any]) -> None:
         """Take the input of a run."""
         self.state.start(given)
+        for update in self.runtime.updates:
+            self.state.merge(update, "a tool, before the run was cut off,")
         self.pair(waiting=True)
         self.keep()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import Any, ClassVar
@@ -69,6 +69,7 @@ class Runtime:
         estimates: whether tokens are estimated where a server reports none; a limit would never be reached otherwise.
         stage: where a run that ends now would go on; see `Trace.next_stage`.
         approved: the ids of calls that a person has approved before this run.
+        updates: changes of the state that a crash kept from being merged.
         edits: call id -> the call that ran in the place of the model's; the history shows it too.
         fatal: an exception of a tool that ends the run, whatever `on_tool_error` says.
     """
@@ -82,6 +83,7 @@ class Runtime:
     estimates: bool = False
     stage: str = "model"
     approved: frozenset[str | None] = frozenset()
+    updates: tuple[Mapping[str, Any], ...] = ()
     edits: dict[str | None, ToolCall] = field(default_factory=dict, repr=False)
     fatal: BaseException | None = None
     _zero: float = field(default_factory=time.perf_counter, repr=False)

@@ -62,8 +62,13 @@ class CallRunner:
                 if isinstance(cause, Pause) or (self.setup.raises and not isinstance(error, ToolArgumentsError)):
                     raise cause from error
                 outcome = error_message(call, str(error))
-        result = _answers(outcome, call)[0] if isinstance(outcome, Command) else outcome.parts[0]
-        trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        if isinstance(outcome, Command):  # what it changes is on disk too, before it is merged
+            update = {key: value for key, value in outcome.update.items() if key not in ("messages", "jump_to")}
+            result = _answers(outcome, call)[0]
+            trace.record("tool_result", result=result, number=number, seconds=seconds, update=update)
+        else:
+            trace.record("tool_result", result=outcome.parts[0], number=number, seconds=seconds)
         return outcome
 
     async def _wrapped(self, call: ToolCall) -> ToolAnswer:
