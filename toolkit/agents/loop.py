@@ -72,7 +72,8 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
     try:
         run.start(given)
         chains = run.chains
-        stage = (yield from _chain(run, chains.before_agent)) or (yield from _first(run)) or "model"
+        stage = (yield from _chain(run, chains.before_agent)) if chains.before_agent else None
+        stage = stage or ((yield from _first(run)) if unanswered(run.state.messages) else "model")
         while stage != "over":
             if stage == "model":
                 jump = (yield from _chain(run, chains.before_model)) if chains.before_model else None
@@ -121,8 +122,6 @@ def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
 
 def _first(run: Run) -> Stage:
     """Tell where to begin: calls at the end of the given history are run, once `after_model` has seen them."""
-    if not unanswered(run.state.messages):
-        return None
     if run.runtime.stage != "tools" and run.chains.after_model:
         run.runtime.stage = "after_model"
         run.keep()
@@ -162,7 +161,7 @@ def _exit(run: Run) -> str:
     turn = run.state.last_assistant()
     if turn is None:
         return "end"
-    calls = turn.tool_calls
+    calls = run.called if turn is run.said else turn.tool_calls
     if not calls and not turn.meta.get("invalid_calls"):
         return _without_call(run, turn)
     if not (run.setup.plan.has_tools or run.answers):

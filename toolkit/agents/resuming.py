@@ -23,7 +23,7 @@ from toolkit.messages import ChatMessage, ChatRole, ToolCall, as_messages
 from toolkit.traces import Event, Trace, unanswered
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Start:
     """Hold the input of a run.
 

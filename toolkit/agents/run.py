@@ -74,6 +74,7 @@ class Run:
         answers: what reads the structured answer that this turn's request wants.
         given: the messages of this turn's request before middleware.
         said: the message that was read out of this turn's reply.
+        called: its calls.
     """
 
     setup: Setup
@@ -92,6 +93,7 @@ class Run:
     answers: Answers | None = None
     given: tuple[ChatMessage, ...] = ()
     said: ChatMessage | None = None
+    called: list[ToolCall] = field(default_factory=list)
     settings: AgentSettings = field(init=False)
     trace: Trace = field(init=False)
     state: RunState = field(init=False)
@@ -289,6 +291,7 @@ class Run:
         known = self.state.fresh_id()
         message = self.said = assistant_message(found, reply, len(asked.messages), name=self.setup.name, known=known)
         calls, read_from = message.tool_calls, found.read_from
+        self.called = calls
         self.trace.record("model_reply", reply=reply, extraction=found, calls=calls, read_from=read_from, number=number)
         return self.answers.read(message) if self.answers else ModelResponse([message])
 

@@ -27,6 +27,7 @@ from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as
 
 REMOVE_ALL = "__remove_all__"
 _MISSING: Any = object()
+_ASKING = {ChatRole.USER, ChatRole.SYSTEM}
 
 
 class Private:
@@ -247,7 +248,9 @@ class RunState:
         """Put calls and results in order, if anybody but the loop changed the history; see `paired`."""
         if self.in_order:
             return
-        self.in_order = not waiting
+        self.in_order = not waiting or {message.role for message in self.messages} <= _ASKING
+        if waiting and self.in_order:  # a question alone, the common case
+            return
         found = paired(self.messages, waiting=waiting, unread=unread)
         if len(found) != len(self.messages) or any(a is not b for a, b in zip(found, self.messages, strict=True)):
             self.messages, self._ids = [], set()

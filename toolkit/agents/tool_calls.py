@@ -7,8 +7,8 @@ Not here: making arguments fit (`toolkit.agents.fitting`), timeouts and the text
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from toolkit.agents.layers import layered
@@ -50,7 +50,7 @@ class CallRunner:
     async def answer(self, call: ToolCall) -> ToolAnswer:
         """Run one call and return its result message, or the Command that holds it."""
         trace = self.run.trace
-        number, start = len(trace.events), time.perf_counter()
+        number, start = len(trace.events), perf_counter()
         trace.record("tool_call", call=call, number=number)  # on disk too, before anything can go wrong in it
         if self.hooks:
             outcome = await self._wrapped(call)
@@ -62,7 +62,7 @@ class CallRunner:
                 if isinstance(cause, Pause) or (self.setup.raises and not isinstance(error, ToolArgumentsError)):
                     raise cause from error
                 outcome = error_message(call, str(error))
-        seconds = time.perf_counter() - start
+        seconds = perf_counter() - start
         if isinstance(outcome, Command):  # what it changes is on disk too, before it is merged
             update = {key: value for key, value in outcome.update.items() if key not in ("messages", "jump_to")}
             result = _answers(outcome, call)[0]

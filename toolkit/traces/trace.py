@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from toolkit.errors import ConfigError
@@ -115,7 +116,7 @@ class Trace:
         self.started = time.time()
         self.seconds = 0.0
         self.listeners: list[Callable[[Event], None]] = []
-        self._zero = time.perf_counter()
+        self._zero = perf_counter()
         self._file: Journal | None = None
         self.has_file = file is not None
         if file is not None:
@@ -124,7 +125,7 @@ class Trace:
 
     def record(self, kind: str, source: str = "agent", **data: Any) -> None:
         """Add an event and tell the listeners of it; the file, if there is one, is the first of them."""
-        event = Event(kind, time.perf_counter() - self._zero, source, data)
+        event = Event(kind, perf_counter() - self._zero, source, data)
         self.events.append(event)
         for told in self.listeners:
             told(event)
@@ -146,7 +147,7 @@ class Trace:
         self.state = dict(state or {})
         self.structured_response = self.state.pop("structured_response", None)
         self.stop_reason = reason
-        self.seconds = time.perf_counter() - self._zero
+        self.seconds = perf_counter() - self._zero
         if reason != "error":
             self.error = None  # a wrapper tried again, and this time it went well
         self._write("end", self._tail)
@@ -164,7 +165,7 @@ class Trace:
     def _write(self, key: str, make: Callable[[Table], dict[str, Any]]) -> None:
         fault = self._file.add(key, make) if self._file is not None else None
         if fault is not None:
-            self.events.append(Event("error", time.perf_counter() - self._zero, "trace file", {"error": fault}))
+            self.events.append(Event("error", perf_counter() - self._zero, "trace file", {"error": fault}))
 
     def close(self) -> None:
         """Close the file, if there is one; a trace that was not finished stays readable."""
@@ -324,7 +325,7 @@ def unanswered(messages: Sequence[ChatMessage]) -> list[ToolCall]:
     """Return the calls at the end of a history that have no result yet."""
     answered: set[str | None] = set()
     for message in reversed(messages):
-        if not message.tool_call_results:
+        if message.role is not ChatRole.TOOL:
             return [call for call in message.tool_calls if call.id not in answered]
         answered.update(result.origin.id for result in message.tool_call_results)
     return []
