@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -111,10 +112,9 @@ def use_cases(path):
         repr(cases[0]).encode("utf-8", "backslashreplace")
         cases._repr_html_().encode()
         model = tk.ScriptedModel([tk.ToolCall("f", {"x": 1}), "x", "x", "x"], cycle=True)
-        result = tk.evaluate(
-            "native.toml" and tk.Recipe("m", "native"), cases, run="agent", models={"m": model}, progress=False
-        )
-        result.save(path.parent / "run")
+        recipe = tk.Recipe("m", "native")
+        result = tk.evaluate(recipe, cases, run="agent", models={"m": model}, progress=False)
+        result.save(tempfile.mkdtemp(dir=path.parent))
 
 
 @pytest.mark.parametrize("place", [place for place in places(GOOD) if place], ids=str)

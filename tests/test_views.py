@@ -95,6 +95,7 @@ def test_nor_does_any_other_text(text):
         check(shown)
 
 
+@pytest.mark.slow
 def test_five_megabytes_give_a_view_that_a_notebook_can_hold():
     text = ("<&'\">" * 200 + " words\n") * 5_000
     assert len(text) > 5_000_000

@@ -64,9 +64,9 @@ class Source:
         self.searches.touched = self.searches.touched or self.limit >= len(self.text)
 
     def match(self, pattern: re.Pattern[str], pos: int) -> re.Match[str] | None:
-        """Return the match of `pattern` at `pos`."""
+        """Return the match of `pattern` at `pos`; that the budget has ended shows at the next place that is read."""
         found = pattern.match(self.text, pos, self.limit)
-        self.budget.spend(50 if found is None else 50 + found.end() - pos)
+        self.budget.left -= 50 if found is None else 50 + found.end() - pos
         return found
 
     def past(self, pattern: re.Pattern[str], pos: int) -> int:
@@ -123,5 +123,5 @@ class Source:
         """Return the position behind blanks."""
         found = _BLANK.match(self.text, pos, self.limit)
         end = found.end() if found else pos
-        self.budget.spend(end - pos)
+        self.budget.left -= end - pos
         return end
