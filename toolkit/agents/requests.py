@@ -297,7 +297,7 @@ class ToolCallRequest(_Frozen):
     for_tool = staticmethod(request_of)
 
     def __repr__(self) -> str:
-        return f"ToolCallRequest({self.tool_call.name}, registered={self.tool is not None})"[:100]
+        return f"ToolCallRequest({repr(self.tool_call.name)[1:-1]}, registered={self.tool is not None})"[:100]
 
 
 class AgentRequest(_Frozen):

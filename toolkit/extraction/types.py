@@ -138,7 +138,7 @@ class Extraction:
         return asdict(self)
 
     def __repr__(self) -> str:
-        names = ", ".join(call.tool_name for call in self.calls)
+        names = ", ".join(repr(call.tool_name)[1:-1] for call in self.calls)  # such as can be printed
         return f"Extraction({self.status}: {names or len(self.rejected)}{'' if names else ' rejected'})"[:100]
 
     def _repr_html_(self) -> str:

@@ -121,7 +121,7 @@ class Tool:
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"Tool({self.name}({', '.join(self.properties)}))"
+        return f"Tool({repr(self.name)[1:-1]}({', '.join(map(str, self.properties))}))"
 
 
 def check_schema(schema: Any, name: str) -> None:

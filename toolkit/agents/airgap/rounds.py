@@ -97,7 +97,7 @@ class AirgapReply:
         return self.text
 
     def __repr__(self) -> str:
-        names = ", ".join(call.tool_name for call in self.calls) or "no calls"
+        names = ", ".join(repr(call.tool_name)[1:-1] for call in self.calls) or "no calls"
         said = self.text if len(self.text) <= 40 else self.text[:39] + "…"
         return f"AirgapReply({said!r}, {self.stop_reason}, {len(self.replies)} requests, {names}"[:99] + ")"
 

@@ -84,7 +84,7 @@ class TwoModeTurn:
         return self.text
 
     def __repr__(self) -> str:
-        done = ", ".join(action.name for action in self.actions) or self.reason
+        done = ", ".join(repr(action.name)[1:-1] for action in self.actions) or self.reason
         said = self.text if len(self.text) <= 50 else self.text[:49] + "…"
         return f"TwoModeTurn({said!r}, {done}"[:99] + ")"
 
