@@ -116,15 +116,12 @@ def _follow_each_other(turn: _Turn, results: list[ToolCallResult]) -> bool:
 
 def _flat(turn: _Turn, waiting: bool) -> Iterator[ChatMessage]:
     yield turn.said
+    calls = {call.id: call for call in turn.said.tool_calls}
     given: set[int] = set()
-    for call in turn.said.tool_calls:
-        answer = turn.answers.get(call.id)
+    for known in (*(known for known in turn.answers if known not in calls), *calls):  # first those of unread calls
+        answer = turn.answers.get(known)
         if answer is None and not waiting:
-            yield ChatMessage.from_tool(say("not_run"), call, error=True)
+            yield ChatMessage.from_tool(say("not_run"), calls[known], error=True)
         elif answer is not None and id(answer) not in given:
-            given.add(id(answer))
-            yield answer
-    for answer in turn.answers.values():  # of calls that could not be read
-        if id(answer) not in given:
             given.add(id(answer))
             yield answer
