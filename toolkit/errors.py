@@ -2,7 +2,7 @@
 
     ToolkitError
     ├── UserError                     the user can mend it; printed without a traceback
-    │   ├── ConfigError               a recipe, case, protocol or schema file is wrong
+    │   ├── ConfigError               a recipe, case, protocol or schema file is wrong; a ValueError and TypeError too
     │   ├── ModelNotFoundError        no such model, or its server is not there
     │   ├── WeightsError              embedded weights missing, damaged or not fetchable
     │   ├── StoreError                a store of replies cannot be read or written; ends a sweep
@@ -50,8 +50,11 @@ class UserError(ToolkitError):
         return [f"{type(self).__name__}: {self}"]
 
 
-class ConfigError(UserError):
-    """Report a recipe, case, protocol or schema that cannot be used."""
+class ConfigError(UserError, ValueError, TypeError):
+    """Report a recipe, case, protocol, schema or argument that cannot be used.
+
+    It is a ValueError and a TypeError too, which is what the source libraries raise for a bad argument.
+    """
 
 
 class ModelNotFoundError(UserError):

@@ -162,9 +162,10 @@ class ChatMessage:
         return cls(ChatRole.FUNCTION, (TextContent(content),), name, meta or {})
 
     @property
-    def content(self) -> str | None:
-        """Return the first text part, or None; the older word for `text`."""
-        return self.text
+    def content(self) -> str:
+        """Return the first text, or else the first result as text, or else ""; LangChain's word."""
+        result = self.tool_call_result
+        return self.text or ("" if result is None else _as_text(result.result))
 
     @property
     def texts(self) -> list[str]:

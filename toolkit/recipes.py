@@ -54,6 +54,8 @@ class AgentSettings:
         max_repeats: identical turns in a row (same calls, same results), or rounds of two or three such turns.
         max_reasks: turns in a row without a usable call that are answered with the reason.
         on_tool_error: "result" tells the model of a tool's exception, "raise" ends the run.
+        on_bad_answer: where a reply has no answer in the shape of `response_format`, "ask" asks again (`max_reasks`
+            times, then `stop_reason` says so), "raise" ends the run.
         hidden_tools: "refuse" answers a call of a tool that the turn did not offer with an error, "allow" runs it.
         concurrent: whether the calls of one turn run at once, on threads or tasks.
         dedupe: whether identical calls of one turn run once.
@@ -69,6 +71,7 @@ class AgentSettings:
     max_repeats: int | None = 5
     max_reasks: int = 2
     on_tool_error: Literal["result", "raise"] = "result"
+    on_bad_answer: Literal["ask", "raise"] = "ask"
     hidden_tools: Literal["refuse", "allow"] = "refuse"
     concurrent: bool = True
     dedupe: bool = False
@@ -76,6 +79,7 @@ class AgentSettings:
 
     def __post_init__(self) -> None:
         check_word("on_tool_error", self.on_tool_error, ("result", "raise"))
+        check_word("on_bad_answer", self.on_bad_answer, ("ask", "raise"))
         check_word("hidden_tools", self.hidden_tools, ("refuse", "allow"))
         for name in ("max_model_calls", "max_run_tokens", "max_seconds", "max_repeats", "max_reasks", "tool_timeout_s"):
             whole = name not in ("max_seconds", "tool_timeout_s")

@@ -114,8 +114,8 @@ def test_unreadable_calls_and_empty_replies():
     assert found.detail.startswith("answer: a call that cannot be read")
     held = [Reply("no JSON", fault=Fault("schema_not_honoured", "no JSON"))] * 3
     assert verdict(CASE, held, arm="constrained").outcome == "server_fault"
-    assert verdict(CASE, [""]).outcome == "degenerate"
-    assert verdict(CASE, [off(), ""]).outcome == "wrong_call"  # it acted, and then said nothing
+    assert verdict(CASE, [""] * 3).outcome == "degenerate"
+    assert verdict(CASE, [off(), "", "", ""]).outcome == "wrong_call"  # it acted, and then said nothing
 
 
 def test_a_tool_that_ends_the_run_is_the_models_wrong_call():

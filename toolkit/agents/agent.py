@@ -19,10 +19,11 @@ from toolkit.agents.modes import BLOCKING, YIELDING, at_once
 from toolkit.agents.performer import executed, streamed
 from toolkit.agents.plan import Plan
 from toolkit.agents.requests import system_of
+from toolkit.agents.resuming import Start
 from toolkit.agents.run import Setup
-from toolkit.agents.structured import response_tool
+from toolkit.agents.structured import Answers
 from toolkit.errors import ConfigError, check_word
-from toolkit.messages import ChatMessage, as_messages
+from toolkit.messages import ChatMessage
 from toolkit.models.base import ChatModel, Options
 from toolkit.models.registry import as_model
 from toolkit.prompting.protocols import Arm
@@ -58,7 +59,8 @@ class Agent:
         tool_choice: "auto", "none", "any" or a tool's name. Held here, whatever the server does. "any" and a name hold
             until they were obeyed once.
         parallel: whether a turn may hold several calls; surplus ones are refused.
-        response_format: JSON Schema, pydantic model, dataclass or TypedDict of `trace.structured_response`.
+        response_format: JSON Schema, pydantic model, dataclass or TypedDict of `trace.structured_response`; a list or
+            union of them are alternatives.
         state_schema: further state fields; see `toolkit.agents.state`.
         options: `Options` or a dict of them.
         name: stamped on assistant messages.
@@ -113,7 +115,7 @@ class Agent:
             name=name,
             system_message=None if system is None else system_of(system),
             response_format=response_format,
-            response=response_tool(response_format) if response_format is not None else None,
+            response=None if response_format is None else Answers.of(response_format),
         )
 
     @property
@@ -122,7 +124,13 @@ class Agent:
         return self.setup.plan.tools
 
     def run(
-        self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
+        self,
+        question: Any = (),
+        *,
+        context: Any = None,
+        trace_file: str | Path | None = None,
+        decisions: Any = None,
+        **state: Any,
     ) -> Trace:
         """Run to an answer.
 
@@ -130,7 +138,10 @@ class Agent:
             question: text, a message, a list of them, a former `Trace` to go on from, or a dict of state with
                 `messages`.
             context: anything; hooks find it as `runtime.context`.
-            trace_file: also write the trace there as it goes, one JSON line an event; read it with `Trace.load`.
+            trace_file: also write the trace there as it goes, one JSON line an event; read it with `Trace.load`, to go
+                on even where the process was killed.
+            decisions: where `question` ends in calls that wait for approval (`trace.pending`), what was decided: an
+                answer as `HumanApproval(ask=…)` takes it, or call id -> answer.
             state: further state fields.
 
         Raises:
@@ -138,28 +149,46 @@ class Agent:
             UpdateError: a hook, wrapper or tool returned something unusable.
             ModelError: the server failed. Every error has `.trace`.
         """
-        return at_once(executed(self.setup, _input(question, state), context, trace_file, None, BLOCKING))
+        return at_once(executed(self.setup, Start.of(question, state, decisions), context, trace_file, None, BLOCKING))
 
     async def arun(
-        self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
+        self,
+        question: Any = (),
+        *,
+        context: Any = None,
+        trace_file: str | Path | None = None,
+        decisions: Any = None,
+        **state: Any,
     ) -> Trace:
         """Run to an answer without blocking the event loop; see `run`."""
-        return await executed(self.setup, _input(question, state), context, trace_file, None, YIELDING)
+        return await executed(self.setup, Start.of(question, state, decisions), context, trace_file, None, YIELDING)
 
     def stream(
-        self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
+        self,
+        question: Any = (),
+        *,
+        context: Any = None,
+        trace_file: str | Path | None = None,
+        decisions: Any = None,
+        **state: Any,
     ) -> Iterator[Event]:
         """Yield the events of a run as they happen, and the model's words as events of kind `token`.
 
         Model calls that middleware makes have their own `source`. The last event, of kind `end`, holds the trace.
         """
-        return drivers.stream(partial(streamed, self.setup, _input(question, state), context, trace_file))
+        return drivers.stream(partial(streamed, self.setup, Start.of(question, state, decisions), context, trace_file))
 
     def astream(
-        self, question: Any = (), *, context: Any = None, trace_file: str | Path | None = None, **state: Any
+        self,
+        question: Any = (),
+        *,
+        context: Any = None,
+        trace_file: str | Path | None = None,
+        decisions: Any = None,
+        **state: Any,
     ) -> AsyncIterator[Event]:
         """Yield the events of a run as they happen; see `stream`. Closing the iterator cancels the run."""
-        return drivers.astream(partial(streamed, self.setup, _input(question, state), context, trace_file))
+        return drivers.astream(partial(streamed, self.setup, Start.of(question, state, decisions), context, trace_file))
 
     def __repr__(self) -> str:
         tools = ", ".join(tool.name for tool in self.tools)
@@ -184,12 +213,3 @@ def _check_choice(choice: str, tools: tuple[Tool, ...]) -> None:
     check_word("tool_choice", choice, ("auto", "none", "any", *names))
     if choice == "any" and not tools:
         raise ConfigError("tool_choice 'any' needs at least one tool.")
-
-
-def _input(question: Any, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input state for whatever `run` was given."""
-    if isinstance(question, Trace):
-        return {**question.state, "messages": question.messages, **state}
-    if isinstance(question, Mapping) and "role" not in question and "_role" not in question:
-        return {"messages": [], **question, **state}
-    return {"messages": as_messages(question), **state}

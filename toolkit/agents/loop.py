@@ -4,7 +4,8 @@ It yields what is to be done and receives what came of it:
 
     RunHook(hook, given)     -> what the hook returned
     CallModel(request)       -> ModelResponse; commands of the wrappers are in `run.commands`
-    RunTools(calls)          -> one outcome a call, in the order of the calls
+    RunTools(calls)          -> one outcome a call, in the order of the calls: its answer, or what it raised; none
+                                behind one that raised, where calls run one by one
 
 Stages are named as jumps are: "model" is one turn, from the first before_model on; "tools" runs the calls of the
 last assistant message that have no result; "end" is the after_agent chain.
@@ -14,19 +15,21 @@ Not here: doing it (`toolkit.agents.performer`).
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from toolkit.agents.pairs import with_calls
 from toolkit.agents.plan import Hook
+from toolkit.agents.refusals import answer_unread, police
 from toolkit.agents.repeats import same_call
-from toolkit.agents.requests import Command, ModelRequest, ToolAnswer
+from toolkit.agents.requests import Command, ModelRequest, Pause, ToolAnswer
 from toolkit.agents.run import Run
-from toolkit.agents.tool_calls import error_message
+from toolkit.agents.state import RemoveMessage
 from toolkit.agents.turns import AUTO
 from toolkit.agents.wording import say
-from toolkit.errors import UpdateError
-from toolkit.messages import ChatMessage, ToolCall
-from toolkit.traces import Trace
+from toolkit.errors import AgentError, UpdateError
+from toolkit.messages import ChatMessage, ToolCall, ToolCallResult
+from toolkit.traces import Trace, unanswered
 
 
 @dataclass(slots=True)
@@ -67,9 +70,10 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
         UpdateError: a hook, wrapper or tool returned something unusable.
     """
     try:
-        run.state.start(given)
+        run.start(given)
         chains = run.chains
-        stage = (yield from _chain(run, chains.before_agent)) or "model"
+        stage = (yield from _chain(run, chains.before_agent)) if chains.before_agent else None
+        stage = stage or ((yield from _first(run)) if unanswered(run.state.messages) else "model")
         while stage != "over":
             if stage == "model":
                 jump = (yield from _chain(run, chains.before_model)) if chains.before_model else None
@@ -78,12 +82,16 @@ def agent_steps(run: Run, given: Mapping[str, Any]) -> Generator[Step, Any, Trac
                 stage = (yield from _tools(run)) or "model"
             else:
                 stage = (yield from _chain(run, chains.after_agent)) or "over"
+    except Pause:
+        run.stop_reason = "paused"
     except GeneratorExit:  # dropped by its driver; no further step can be taken
         raise
     except BaseException as error:
         yield from _told(run, error)
+        run.trace.next_stage = run.runtime.stage
         run.trace.fail(error, run.state.messages, run.state.output())
         raise
+    run.trace.next_stage = run.runtime.stage if run.stop_reason == "paused" else "model"
     run.trace.finish(run.state.messages, run.stop_reason, run.state.output())
     return run.trace
 
@@ -112,18 +120,36 @@ def _chain(run: Run, hooks: tuple[Hook, ...]) -> Stage:
     return None
 
 
+def _first(run: Run) -> Stage:
+    """Tell where to begin: calls at the end of the given history are run, once `after_model` has seen them."""
+    if run.runtime.stage != "tools" and run.chains.after_model:
+        run.runtime.stage = "after_model"
+        run.keep()
+        return (yield from _chain(run, run.chains.after_model)) or "tools"
+    return "tools"
+
+
 def _turn(run: Run) -> Stage:
     """Ask the model once, run the after_model chain, and tell where to go."""
     run.check_limits()
     if run.state.any_invalid:
-        _answer_invalid(run)
+        answer_unread(run)
+    if not run.state.in_order:
+        run.pair()
+    run.runtime.stage = "model"
+    if run.trace.has_file:
+        run.keep()
     run.stop_reason = "done"
     run.offered = None
     run.state.values.pop("structured_response", None)
     run.commands.clear()
     response = yield CallModel(run.request())
     jump = run.take(response)
+    if not run.state.in_order:
+        run.pair(waiting=True)
     if jump is None and run.chains.after_model:
+        run.runtime.stage = "after_model"
+        run.keep()
         jump = yield from _chain(run, run.chains.after_model)
     elif jump == "end":
         run.stop_reason = "jump"
@@ -132,22 +158,24 @@ def _turn(run: Run) -> Stage:
 
 def _exit(run: Run) -> str:
     """Tell where a turn leads (the order of the tests is part of the behaviour)."""
-    if not run.setup.plan.has_tools:
-        return "end" if run.setup.response_format is None or _structured(run) else "model"
     turn = run.state.last_assistant()
     if turn is None:
         return "end"
-    calls = turn.tool_calls
+    calls = run.called if turn is run.said else turn.tool_calls
     if not calls and not turn.meta.get("invalid_calls"):
-        return _without_call(run)
+        return _without_call(run, turn)
+    if not (run.setup.plan.has_tools or run.answers):
+        return "end"
     if run.choice is not AUTO:
-        _police(run, turn)
+        police(run, turn)
     run.calls = calls if run.state.messages[-1] is turn and not run.extra else pending(run, turn, calls)
     if run.calls:
         run.asked_again = 0
         return "tools"
     if _structured(run):
         return "end"
+    if run.answers and calls and not _nothing_ran(run, turn):
+        return _answer_again(run, turn)
     return _ask_again(run, "invalid_calls") if _nothing_ran(run, turn) else "model"
 
 
@@ -155,24 +183,44 @@ def _structured(run: Run) -> bool:
     return run.state.values.get("structured_response") is not None
 
 
-def _without_call(run: Run) -> str:
-    """End the run, or ask once more where a call was demanded."""
-    wanted = run.choice.wanted
-    if wanted in ("auto", "none") or run.offered is None or not run.offered:
+def _without_call(run: Run, turn: ChatMessage) -> str:
+    """End the run, or ask once more where a call, an answer in a given shape, or any answer at all is missing."""
+    if run.offered is None or _structured(run):
         return "end"
-    stage = _ask_again(run, "tool_choice")
-    if stage == "model":
-        text = say("call_needed", wanted="" if wanted == "any" else wanted)
-        run.state.add([ChatMessage.from_user(text)])
+    wanted = run.choice.wanted
+    if run.answers:
+        return _answer_again(run, turn, say("answer_needed", names=run.answers.names))
+    if wanted not in ("auto", "none") and run.offered:
+        return _ask_again(run, "tool_choice", say("call_needed", wanted="" if wanted == "any" else wanted))
+    if (turn.text or "").strip():
+        return "end"
+    run.trace.record("refused", reason="empty_answer", number=run.runtime.model_calls)
+    stage = _ask_again(run, "empty_answer", say("empty_answer"))
+    if stage == "model":  # some servers refuse a turn that holds nothing
+        run.state.add(RemoveMessage(turn.meta["id"]))
     return stage
 
 
-def _ask_again(run: Run, stop_reason: str) -> str:
-    """Go round again, but only so often in a row."""
+def _answer_again(run: Run, turn: ChatMessage, text: str = "") -> str:
+    """Ask again for the answer in its shape; the reason is `text`, or is in the results of the turn.
+
+    Raises:
+        AgentError: the agent is told to raise at once.
+    """
+    if run.settings.on_bad_answer == "raise":
+        told = "; ".join(str(result.result) for m in run.state.after(turn) for result in m.tool_call_results)
+        raise AgentError(f"The model gave no answer in the shape of response_format: {text or told}")
+    return _ask_again(run, "response_format", text)
+
+
+def _ask_again(run: Run, stop_reason: str, text: str = "") -> str:
+    """Go round again with a reason, but only so often in a row."""
     if run.asked_again >= run.settings.max_reasks:
         run.stop_reason = stop_reason
         return "end"
     run.asked_again += 1
+    if text:
+        run.state.add([ChatMessage.from_user(text)])
     return "model"
 
 
@@ -180,57 +228,6 @@ def _nothing_ran(run: Run, turn: ChatMessage) -> bool:
     """Tell whether every call of the turn was unreadable or refused, so that only a reason was sent back."""
     refused = run.last_turn is turn
     return refused or (not turn.tool_calls and bool(turn.meta.get("invalid_calls")))
-
-
-def _police(run: Run, turn: ChatMessage) -> None:
-    """Answer calls that are against the tool choice with the reason."""
-    answered = run.state.answered(turn)
-    wanted, names = run.choice.wanted, {tool.name for tool in run.extra}
-    calls = [c for c in turn.tool_calls if c.id not in answered and c.tool_name not in names]
-    refusals = []
-    allowed = 0
-    for call in calls:
-        text = _objection(run, call, wanted, allowed)
-        if text is None:
-            allowed += 1
-            continue
-        refusals.append(error_message(call, text))
-        run.trace.record("refused", reason="tool_choice", call=call)
-    if allowed:
-        run.obeyed = True
-    if refusals:
-        run.state.insert_after(turn, refusals)
-    run.last_turn = turn if refusals and calls and not allowed else None
-
-
-def _objection(run: Run, call: ToolCall, wanted: str, allowed: int) -> str | None:
-    if run.offered is None:  # no model was asked for this turn; a middleware wrote it
-        return None
-    if wanted == "none":
-        return say("forbidden_call")
-    if wanted not in ("auto", "any", call.tool_name):
-        return say("wrong_tool", name=call.tool_name, wanted=wanted)
-    if run.choice.single and allowed:
-        return say("surplus_call", name=call.tool_name)
-    return None
-
-
-def _invalid_calls(turn: ChatMessage) -> list[tuple[ToolCall, dict[str, Any]]]:
-    return [(ToolCall(bad.get("name") or "", {}, bad.get("id")), bad) for bad in turn.meta.get("invalid_calls", ())]
-
-
-def _invalid(bad: dict[str, Any]) -> str:
-    return say("invalid_call", reason=bad.get("reason") or bad.get("error") or "it is no valid JSON")
-
-
-def _answer_invalid(run: Run) -> None:
-    """Put the reason right after each turn whose calls could not be read, before the model is asked again."""
-    for turn in [m for m in run.state.messages if m.meta.get("invalid_calls")]:
-        answered = run.state.answered(turn)
-        texts = [error_message(c, _invalid(bad)) for c, bad in _invalid_calls(turn) if c.id not in answered]
-        for text in texts:
-            run.trace.record("refused", reason="invalid_call", result=text.tool_call_result)
-        run.state.insert_after(turn, texts)
 
 
 def pending(run: Run, turn: ChatMessage, calls: list[ToolCall]) -> list[ToolCall]:
@@ -254,17 +251,12 @@ def _tools(run: Run) -> Stage:
         calls = pending(run, turn, turn.tool_calls)
     if not calls:
         return "model"
+    run.runtime.stage = "tools"
+    if run.trace.has_file:
+        run.keep()
     once = _distinct(calls) if run.settings.dedupe else calls
     outcomes = yield RunTools(once)
-    jump = None
-    given = outcomes if once is calls else _for_all(calls, once, outcomes)
-    for call, outcome in zip(calls, given):  # noqa: B905 - one each; being strict costs more than the loop
-        if type(outcome) is ChatMessage:
-            run.state.put(outcome)
-        elif isinstance(outcome, Command):
-            jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
-        else:
-            run.state.add([outcome])
+    jump = _merged(run, calls, outcomes if once is calls else _for_all(calls, once, outcomes))
     if run.repeats is not None:
         run.repeats.add(once, outcomes)
     if jump is not None:
@@ -275,14 +267,51 @@ def _tools(run: Run) -> Stage:
     return "end" if run.extra and _gave_answer(run) else "model"
 
 
+def _merged(run: Run, calls: list[ToolCall], outcomes: list[ToolAnswer | BaseException]) -> str | None:
+    """Put what came of the calls into the state, and return a jump; what one raised goes on when the others are in."""
+    jump, failed = None, None
+    for call, outcome in zip(calls, outcomes):  # noqa: B905 - one each; being strict costs more than the loop
+        if type(outcome) is ChatMessage:
+            run.state.put(outcome)
+        elif isinstance(outcome, Command):
+            jump = run.merge(outcome, f"Tool {call.tool_name!r}") or jump
+        elif isinstance(outcome, BaseException):
+            failed = outcome if failed is None or isinstance(failed, Pause) else failed
+        else:
+            run.state.add([outcome])
+    if run.runtime.edits:
+        _show_edits(run)
+    if not run.state.in_order:
+        run.pair(waiting=failed is not None)
+    if failed is not None:
+        raise failed
+    return jump
+
+
+def _show_edits(run: Run) -> None:
+    """Put the calls that ran in the place of the model's, or it would take a result for that of its own call."""
+    edits, turn = run.runtime.edits, run.state.last_assistant()
+    if turn is not None:
+        for answer in run.state.after(turn):
+            parts = [
+                replace(part, origin=edits.get(part.origin.id, part.origin))
+                if isinstance(part, ToolCallResult)
+                else part
+                for part in answer.parts
+            ]
+            run.state.put(ChatMessage(answer.role, tuple(parts), answer.name, answer.meta))
+        run.state.put(with_calls(turn, [edits.get(call.id, call) for call in turn.tool_calls]))
+    edits.clear()
+
+
 def _gave_answer(run: Run) -> bool:
-    """Tell whether this very turn held the structured answer too."""
+    """Tell whether this turn held the structured answer too; beside a call that failed it does not count."""
     turn = run.state.last_assistant()
     if turn is None:
         return False
     names = {tool.name for tool in run.extra}
-    answers = [r for call in turn.tool_calls if call.tool_name in names for r in run.state.results(turn, call)]
-    return any(not result.error for result in answers)
+    results = [(call, result) for call in turn.tool_calls for result in run.state.results(turn, call)]
+    return any(call.tool_name in names for call, _ in results) and not any(result.error for _, result in results)
 
 
 def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
@@ -293,13 +322,17 @@ def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
     return found
 
 
-def _for_all(calls: list[ToolCall], once: list[ToolCall], outcomes: list[ToolAnswer]) -> list[ToolAnswer]:
+def _for_all(
+    calls: list[ToolCall], once: list[ToolCall], outcomes: list[ToolAnswer | BaseException]
+) -> list[ToolAnswer | BaseException]:
     """Return an outcome for each call; a call that was left out as a double gets the first one's result."""
-    found: list[ToolAnswer] = []
+    found: list[ToolAnswer | BaseException] = []
     for call in calls:
         place = next(n for n, other in enumerate(once) if same_call(call, other))
+        if place >= len(outcomes):  # one before it raised
+            break
         outcome = outcomes[place]
-        if once[place] is not call:
+        if once[place] is not call and not isinstance(outcome, BaseException):
             result = outcome.tool_call_result if isinstance(outcome, ChatMessage) else None
             same = result.result if result else "Done by the identical call."
             outcome = ChatMessage.from_tool(same, call, bool(result and result.error))

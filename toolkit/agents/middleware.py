@@ -17,6 +17,7 @@ Not here: making one from a function (`toolkit.agents.decorators`); the order in
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from types import GenericAlias
 from typing import Any, TypeVar
 
 from toolkit.agents.requests import (
@@ -65,10 +66,13 @@ class AgentMiddleware:
     Attributes:
         tools: further tools, offered before the agent's own.
         state_schema: further state fields; see `toolkit.agents.state`.
+        holds_tokens: what the model writes is streamed only once `after_model` has seen it, since a hook hides some.
     """
 
     tools: Sequence[Any] = ()
     state_schema: Any = None
+    holds_tokens = False
+    __class_getitem__: Any = classmethod(GenericAlias)  # as in LangChain: `class Mine(AgentMiddleware[MyState])`
     may_be_numbered = False  # a `name` of one's own is taken as unique unless this is set
 
     @property

@@ -7,26 +7,29 @@ Not here: what is done when (`toolkit.agents.loop`), the drivers of any run (`to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from toolkit.agents import drivers
-from toolkit.agents.drivers import Send, Token
+from toolkit.agents.drivers import Send
 from toolkit.agents.layers import layered
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
 from toolkit.agents.modes import BLOCKING, Mode, at_once, beside, here
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
 from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
+from toolkit.agents.resuming import Start
 from toolkit.agents.run import Run, Setup
 from toolkit.agents.runtime import Runtime
+from toolkit.agents.state import as_message
+from toolkit.agents.tokens import Tokens
 from toolkit.agents.tool_calls import CallRunner
 from toolkit.errors import UpdateError
 from toolkit.execution.threads import in_order
 from toolkit.messages import ChatMessage, ToolCall
-from toolkit.models.base import Chunk
 from toolkit.traces import Event, Trace
 
 File = str | Path | None
@@ -40,13 +43,13 @@ class AgentPerformer:
     Args:
         run: the run.
         mode: how to wait.
-        token: gets each piece of a reply that holds words.
+        tokens: what is sent of the model's words, where the run is streamed.
     """
 
-    def __init__(self, run: Run, mode: Mode, token: Token | None = None) -> None:
+    def __init__(self, run: Run, mode: Mode, tokens: Tokens | None = None) -> None:
         self.run = run
         self.mode = mode
-        self.token = token
+        self.tokens = tokens
         self.calls = CallRunner(run, mode)
         ask = self._ask if mode is BLOCKING else self._aask
         self.model = layered(run.chains.wrap_model_call, ask, self._checked, mode, run.commands)
@@ -60,16 +63,20 @@ class AgentPerformer:
         if type(step) is CallModel:
             return self.model(step.request)
         assert type(step) is RunTools
+        if self.tokens is not None:
+            self.tokens.send_held()
         return self._tools(step.calls)
 
     def _ask(self, request: ModelRequest) -> ModelResponse:
         sent, model = self.run.question(request), request.model
-        reply = sent.send(model) if self.token is None else at_once(drivers.put(sent, model, self.token, BLOCKING))
-        return self.run.response(reply, sent, request)
+        if self.tokens is None:
+            return self.run.response(sent.send(model), sent, request)
+        return self.run.response(at_once(drivers.put(sent, model, self.tokens.of(sent), BLOCKING)), sent, request)
 
     async def _aask(self, request: ModelRequest) -> ModelResponse:
         sent = self.run.question(request)
-        return self.run.response(await drivers.put(sent, request.model, self.token, self.mode), sent, request)
+        token = None if self.tokens is None else self.tokens.of(sent)
+        return self.run.response(await drivers.put(sent, request.model, token, self.mode), sent, request)
 
     def _checked(self, given: Any, hook: Hook) -> ModelResponse:
         """Return what a model wrapper gave as a response, and note its command behind those of the layers below.
@@ -82,41 +89,54 @@ class AgentPerformer:
             response = given.model_response
             if given.command is not None:
                 self.run.commands.append((given.command, hook))
-        if isinstance(response, ChatMessage):
+        if type(response) is not ModelResponse and isinstance(response := as_message(response), ChatMessage):
             response = ModelResponse([response])
         if not isinstance(response, ModelResponse):
             raise UpdateError(f"{hook.label} returned {given!r}. Return a ModelResponse or an assistant ChatMessage.")
         for message in response.result:
-            if not isinstance(message, ChatMessage):
-                raise UpdateError(
-                    f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages."
-                )
+            if type(message) is not ChatMessage:
+                return _read(response, hook)
         return response
 
-    async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer]:
+    async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer | BaseException]:
         if len(calls) == 1:
             return [await self.calls.answer(calls[0])]
         if not self.run.settings.concurrent:
-            return [await self.calls.answer(call) for call in calls]
+            return await self._one_by_one(calls)
         jobs = [partial(self._outcome, call, place) for call, place in zip(calls, places(len(calls)), strict=True)]
         if self.mode is BLOCKING:
-            found = list(in_order([partial(_at_once, job) for job in jobs], MOST_CALLS))
-        else:
-            found = await _gathered(jobs)
-        for _, error in found:
-            if error is not None:
-                raise error
-        return [outcome for outcome, _ in found]
+            return list(in_order([partial(_at_once, job) for job in jobs], MOST_CALLS))
+        return await _gathered(jobs)
 
-    async def _outcome(self, call: ToolCall, place: Place) -> tuple[Any, BaseException | None]:
-        """Answer one of several calls, and never raise: the others are not to be left alone."""
+    async def _one_by_one(self, calls: list[ToolCall]) -> list[ToolAnswer | BaseException]:
+        found: list[ToolAnswer | BaseException] = []
+        for call in calls:
+            found.append(await self._outcome(call, Place()))
+            if isinstance(found[-1], BaseException):
+                break
+        return found
+
+    async def _outcome(self, call: ToolCall, place: Place) -> ToolAnswer | BaseException:
+        """Answer one of several calls, and never raise: what the others did is not to be lost."""
         take(place)
         try:
-            return await self.calls.answer(call), None
+            return await self.calls.answer(call)
         except BaseException as error:  # crosses threads as a value
-            return None, error
+            return error
         finally:
             place.passes()
+
+
+def _read(response: ModelResponse, hook: Hook) -> ModelResponse:
+    """Return a response with LangChain's messages as ours.
+
+    Raises:
+        UpdateError: it holds something else.
+    """
+    found = list(map(as_message, response.result))
+    if not all(isinstance(message, ChatMessage) for message in found):
+        raise UpdateError(f"{hook.label} returned {response.result!r}. ModelResponse.result holds ChatMessages.")
+    return replace(response, result=found)
 
 
 def _at_once(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -134,14 +154,12 @@ async def _gathered(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> lis
     return await asyncio.gather(*map(one, jobs))
 
 
-async def executed(
-    setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send | None, mode: Mode
-) -> Trace:
+async def executed(setup: Setup, start: Start, context: Any, file: File, send: Send | None, mode: Mode) -> Trace:
     """Carry out a run.
 
     Args:
         setup: the agent.
-        state: the input.
+        start: the input.
         context: what hooks find as `runtime.context`.
         file: where to write the trace as it goes.
         send: gets each event as it happens.
@@ -153,36 +171,31 @@ async def executed(
         trace.listeners.append(send)
     estimates = setup.recipe.agent.max_run_tokens is not None
     runtime = Runtime(setup.name, context, trace, model=setup.model, estimates=estimates)
+    runtime.stage, runtime.approved, runtime.updates = start.stage, start.approved, start.updates
 
     async def innermost(request: AgentRequest) -> Trace:
         run = Run(setup, chains, runtime)
-        performer = AgentPerformer(run, mode, _token(run, send))
-        return await drivers.driven(agent_steps(run, request.state), performer, mode)
+        tokens = None if send is None else Tokens(run, send)
+        finished = await drivers.driven(agent_steps(run, request.state), AgentPerformer(run, mode, tokens), mode)
+        if tokens is not None:
+            tokens.send_held()
+        return finished
 
     try:
         inner = here(innermost) if mode is BLOCKING else innermost
-        finished = layered(chains.wrap_agent_call, inner, _trace, mode)(AgentRequest(state=state, runtime=runtime))
+        finished = layered(chains.wrap_agent_call, inner, _trace, mode)(
+            AgentRequest(state=start.state, runtime=runtime)
+        )
         return finished if mode is BLOCKING else await finished  # type: ignore[no-any-return] # as checked
     finally:
         trace.close()
 
 
-async def streamed(setup: Setup, state: Mapping[str, Any], context: Any, file: File, send: Send, mode: Mode) -> Event:
+async def streamed(setup: Setup, start: Start, context: Any, file: File, send: Send, mode: Mode) -> Event:
     """Carry out a run and return an event of kind `end` with its trace; see `executed`."""
-    trace = await executed(setup, state, context, file, send, mode)
+    trace = await executed(setup, start, context, file, send, mode)
     trace.listeners.remove(send)
     return Event("end", trace.seconds, "agent", {"trace": trace})
-
-
-def _token(run: Run, send: Send | None) -> Token | None:
-    if send is None:
-        return None
-
-    def token(chunk: Chunk) -> None:
-        if chunk.text or chunk.thinking:
-            send(Event("token", run.runtime.seconds, "agent", {"text": chunk.text, "thinking": chunk.thinking}))
-
-    return token
 
 
 def _trace(given: Any, hook: Hook) -> Trace:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import GenericAlias, MappingProxyType
 from typing import Any, Self
 
 from toolkit.agents.copies import copied
-from toolkit.agents.runtime import Runtime
+from toolkit.agents.runtime import Runtime, request_of
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel
 from toolkit.tools import Tool
 
 _set = object.__setattr__
+# LangChain's classes are generic: `ModelRequest[Context]` stands in annotations
+_subscripted: Any = classmethod(GenericAlias)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -26,6 +28,7 @@ class _Frozen:
     """Refuse assignment, and say what to do instead."""
 
     __slots__ = ()
+    __class_getitem__ = _subscripted
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__
@@ -163,6 +166,8 @@ class ModelResponse:
     result: list[ChatMessage]
     structured_response: Any = None
 
+    __class_getitem__ = _subscripted
+
 
 @dataclass(frozen=True)
 class Command:
@@ -174,6 +179,8 @@ class Command:
 
     update: Mapping[str, Any] = field(default_factory=dict)
 
+    __class_getitem__ = _subscripted
+
 
 ToolAnswer = ChatMessage | Command  # what a call comes to: its result, or a change of the state that holds it
 
@@ -184,6 +191,16 @@ class ExtendedModelResponse:
 
     model_response: ModelResponse
     command: Command | None = None
+
+    __class_getitem__ = _subscripted
+
+
+class Pause(BaseException):
+    """Stop the run here, to go on later: raised by a hook, a wrapper, an `ask` or a tool.
+
+    The run ends with `stop_reason="paused"`; `agent.run(trace)` goes on. It is no Exception, so that whoever catches
+    a tool's failures lets it pass.
+    """
 
 
 class RequestedCall(ToolCall):
@@ -240,13 +257,20 @@ class ToolCallRequest(_Frozen):
     """Hold one tool call that is about to be run.
 
     Attributes:
-        tool_call: the call; reads as `call.arguments` and as `call["args"]`.
+        tool_call: the call; reads as `call.arguments` and as `call["args"]`. A tool is given the whole request where
+            one of its parameters has this type:
+
+                def pay(amount: int, request: tk.ToolCallRequest) -> tk.Command:
+                    done = tk.ChatMessage.from_tool("paid", request.tool_call)
+                    return tk.Command({"messages": [done], "spent": request.state["spent"] + amount})
+
         tool: the `Tool`, or None where no tool of that name is registered.
         state: a copy of the run's state; what `inputs_from_state` reads.
         runtime: the run's `Runtime`.
     """
 
     __slots__ = ("runtime", "state", "tool", "tool_call")
+    injected_into_tools = True  # read by `toolkit.tools.signatures`: the model never fills such a parameter
     tool_call: RequestedCall
     tool: Tool | None
     state: Mapping[str, Any]
@@ -264,6 +288,18 @@ class ToolCallRequest(_Frozen):
         _set(self, "tool", tool)
         _set(self, "state", {"messages": []} if state is None else state)
         _set(self, "runtime", runtime)
+
+    @property
+    def tool_call_id(self) -> str | None:
+        """Return the call's id."""
+        return self.tool_call.id
+
+    @property
+    def context(self) -> Any:
+        """Return what the caller gave as `context=`."""
+        return self.runtime.context
+
+    for_tool = staticmethod(request_of)
 
     def __repr__(self) -> str:
         return f"ToolCallRequest({repr(self.tool_call.name)[1:-1]}, registered={self.tool is not None})"[:100]

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.agents.fitting import OneTool
+from toolkit.agents.pairs import paired
 from toolkit.agents.plan import Chains, Hook, Plan
 from toolkit.agents.repeats import Repeats
 from toolkit.agents.requests import Command, ModelRequest, ModelResponse, ToolCallRequest
 from toolkit.agents.runtime import Runtime
 from toolkit.agents.state import RunState
-from toolkit.agents.structured import ResponseTool
+from toolkit.agents.structured import Answers
 from toolkit.agents.turns import AUTO, Choice, assistant_message
 from toolkit.asking import Request, assemble, check_reply, read
 from toolkit.errors import LimitError, UpdateError
@@ -36,7 +37,7 @@ class Setup:
     name: str | None = None
     system_message: ChatMessage | None = None
     response_format: Any = None
-    response: ResponseTool | None = None
+    response: Answers | None = None
     _ready: dict[int, OneTool] = field(default_factory=dict)
 
     @property
@@ -70,8 +71,11 @@ class Run:
         calls: found pending at the end of a turn.
         commands: those of model wrappers, inner first.
         last_turn: the turn whose calls were all refused.
-        response_tool: what reads the structured answer that this turn's request wants.
+        answers: what reads the structured answer that this turn's request wants.
         plain: the last turn's request, where no wrapper has seen it, so that it may serve again.
+        given: the messages of this turn's request before middleware.
+        said: the message that was read out of this turn's reply.
+        called: its calls.
     """
 
     setup: Setup
@@ -87,20 +91,25 @@ class Run:
     calls: list[ToolCall] = field(default_factory=list)
     commands: list[tuple[Command, Hook]] = field(default_factory=list)
     last_turn: ChatMessage | None = None
-    response_tool: ResponseTool | None = None
+    answers: Answers | None = None
     plain: ModelRequest | None = None
+    given: tuple[ChatMessage, ...] = ()
+    said: ChatMessage | None = None
+    called: list[ToolCall] = field(default_factory=list)
     settings: AgentSettings = field(init=False)
     trace: Trace = field(init=False)
     state: RunState = field(init=False)
     repeats: Repeats | None = field(init=False)
     extra: tuple[Tool, ...] = field(init=False)
+    unread_answered: bool = field(init=False)  # results of unreadable calls may stand behind the text that held them
 
     def __post_init__(self) -> None:
         self.settings, self.trace = self.setup.recipe.agent, self.runtime.trace
         self.state = RunState(self.setup.plan.fields)
         most, response = self.settings.max_repeats, self.setup.response
         self.repeats = None if most is None else Repeats(most)
-        self.extra = (response.tool,) if response else ()
+        self.extra = response.tools if response else ()
+        self.unread_answered = self.setup.recipe.arm != "native"
 
     def merge(self, update: Any, who: str, targets: Sequence[str] | None = None) -> str | None:
         """Merge what a hook or tool returned and return the jump it asks for.
@@ -142,6 +151,23 @@ class Run:
         if most is not None and self.jumps > most:
             raise LimitError(f"The run jumped {self.jumps} times without an end, at last from {who} to {target!r}.")
 
+    def start(self, given: Mapping[str, Any]) -> None:
+        """Take the input of a run."""
+        self.state.start(given)
+        for update in self.runtime.updates:
+            self.state.merge(update, "a tool, before the run was cut off,")
+        self.pair(waiting=True)
+        self.keep()
+
+    def pair(self, *, waiting: bool = False) -> None:
+        """Put calls and results in order, if anybody but the loop changed the history; see `paired`."""
+        self.state.pair(waiting=waiting, unread=self.unread_answered)
+
+    def keep(self) -> None:
+        """Write the history to the trace's file, if there is one: what is gone on from after a crash."""
+        if self.trace.has_file:
+            self.trace.keep(self.state.messages, self.state.output(), self.runtime.stage)
+
     def check_limits(self) -> None:
         """Start a turn.
 
@@ -168,11 +194,12 @@ class Run:
         setup, wrapped = self.setup, bool(self.chains.wrap_model_call)
         choice = setup.recipe.tool_choice  # a call demanded once is not demanded for ever
         self.own = None if choice == "auto" or (self.obeyed and choice != "none") else choice
+        self.given = tuple(self.state.copies.of(self.state.messages) if wrapped else self.state.messages)
         if self.plain is not None and self.plain.tool_choice == self.own and not setup.plan.conditional_tools:
-            return self.plain.going_on(tuple(self.state.messages))
+            return self.plain.going_on(self.given)
         asked = ModelRequest(
             model=setup.model,
-            messages=tuple(self.state.copies.of(self.state.messages) if wrapped else self.state.messages),
+            messages=self.given,
             system_message=setup.system_message,
             tool_choice=self.own,
             tools=setup.plan.tools if not setup.plan.conditional_tools else self._tools_now(),
@@ -207,9 +234,11 @@ class Run:
         # what a middleware asks for in one call goes to the model; only the agent's own choice is held to
         self.choice = choice if asked.tool_choice == self.own else Choice.of(None, single)
         wanted, shown, said = choice.wanted, asked.tools, asked.messages
-        extra = self.response_tool = self._response_tool(asked)
+        if said is not self.given:  # a wrapper's
+            said = tuple(paired(said, unread=self.unread_answered))
+        extra = self.answers = self._answers(asked)
         if extra:  # the tool of a wanted answer forces a call
-            shown = (extra.tool,) if wanted == "none" else (*shown, extra.tool)
+            shown = extra.tools if wanted == "none" else (*shown, *extra.tools)
             wanted = "any" if wanted in ("auto", "none") else wanted
         elif wanted == "none" or (not shown and wanted == "any"):
             shown, wanted = (), "none" if wanted == "none" else "auto"
@@ -219,7 +248,7 @@ class Run:
         if shown is setup.plan.tools:
             self.offered, names = setup.plan.by_name, setup.plan.tool_names
         else:
-            self.offered = {tool.name: tool for tool in shown if not extra or tool is not extra.tool}
+            self.offered = {tool.name: tool for tool in shown if not extra or tool not in extra.tools}
             names = tuple(tool.name for tool in shown)
         self.trace.record(
             "model_call",
@@ -233,12 +262,10 @@ class Run:
         )
         return sent
 
-    def _response_tool(self, request: ModelRequest) -> ResponseTool | None:
+    def _answers(self, request: ModelRequest) -> Answers | None:
         if request.response_format is self.setup.response_format:
             return self.setup.response
-        from toolkit.agents.structured import response_tool
-
-        return response_tool(request.response_format) if request.response_format is not None else None
+        return Answers.of(request.response_format) if request.response_format is not None else None
 
     def _check_tools(self, request: ModelRequest) -> None:
         if self.chains.wrap_tool_call:
@@ -267,29 +294,36 @@ class Run:
         except Exception:
             self.trace.record("model_reply", reply=reply, number=number)
             raise
-        # elsewhere ids stay as the server gave them: nothing tells the calls of a turn apart by them
-        apart = self.choice is not AUTO or bool(self.extra or self.chains.after_model)
-        message = assistant_message(
-            found, reply, len(asked.messages), name=self.setup.name, known=self.state.fresh_id(), apart=apart
-        )
+        known = self.state.fresh_id()
+        message = self.said = assistant_message(found, reply, len(asked.messages), name=self.setup.name, known=known)
         calls, read_from = message.tool_calls, found.read_from
+        self.called = calls
         self.trace.record("model_reply", reply=reply, extraction=found, calls=calls, read_from=read_from, number=number)
-        extra = self.response_tool
-        return extra.read(message) if extra and found.calls else ModelResponse([message])
+        return self.answers.read(message) if self.answers else ModelResponse([message])
 
     def take(self, response: ModelResponse) -> str | None:
         """Merge a response and the commands that came with it, inner first; a later one wins a plain field."""
         said = response.result
-        if len(said) == 1 and type(said[0]) is ChatMessage:  # the common case
-            self.state.put(said[0])
+        if len(said) == 1 and said[0] is self.said and not self.answers:  # the common case
+            self.state.put(self.said)
         else:
-            self.state.add(said, "the model")
+            response = self._whole(response)
+            self.state.add(response.result, "the model")
         if response.structured_response is not None:
             self.state.values["structured_response"] = response.structured_response
         jump = None
         for command, hook in self.commands:
             jump = self.merge(command, hook.label) or jump
         return jump
+
+    def _whole(self, response: ModelResponse) -> ModelResponse:
+        """Return the response with its structured answer, which a wrapper leaves out that hands on the message alone.
+
+        Source: langchainjs#10218.
+        """
+        answers = self.answers if self.offered is not None else self.setup.response
+        alone = answers and response.structured_response is None and len(response.result) == 1
+        return answers.read(response.result[0]) if answers and alone else response
 
     def tool_request(self, call: ToolCall) -> ToolCallRequest:
         """Return the request of one call, before middleware."""

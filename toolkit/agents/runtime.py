@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import GenericAlias
+from typing import Any, ClassVar
 
 from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
-from toolkit.errors import ModelError
-from toolkit.messages import ChatMessage, as_messages
+from toolkit.errors import ModelError, ToolInvocationError
+from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel, Reply
 from toolkit.traces import Trace
 
@@ -42,6 +43,18 @@ def _text(message: ChatMessage) -> str:
     return "".join([*message.texts, *calls, *(str(result.result) for result in message.tool_call_results)])
 
 
+def request_of(state: Any) -> Any:
+    """Return the request of the call whose tool is given this state.
+
+    Raises:
+        ToolInvocationError: no agent runs the call.
+    """
+    request = getattr(state, "request", None)
+    if request is None:
+        raise ToolInvocationError("This tool asks for its call or its run, which only an Agent can give.")
+    return request
+
+
 @dataclass
 class Runtime:
     """Hold what hooks may look at during one run.
@@ -54,6 +67,11 @@ class Runtime:
         tokens: tokens used so far, as the server said; where it does not say and `estimates` is set, by estimate.
         model: the agent's own model.
         estimates: whether tokens are estimated where a server reports none; a limit would never be reached otherwise.
+        stage: where a run that ends now would go on; see `Trace.next_stage`.
+        approved: the ids of calls that a person has approved before this run.
+        updates: changes of the state that a crash kept from being merged.
+        edits: call id -> the call that ran in the place of the model's; the history shows it too.
+        fatal: an exception of a tool that ends the run, whatever `on_tool_error` says.
     """
 
     agent_name: str | None
@@ -63,7 +81,20 @@ class Runtime:
     tokens: int = 0
     model: Any = None
     estimates: bool = False
+    stage: str = "model"
+    approved: frozenset[str | None] = frozenset()
+    updates: tuple[Mapping[str, Any], ...] = ()
+    edits: dict[str | None, ToolCall] = field(default_factory=dict, repr=False)
+    fatal: BaseException | None = None
     _zero: float = field(default_factory=time.perf_counter, repr=False)
+
+    injected_into_tools = True  # read by `toolkit.tools.signatures`: a tool may ask for it
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
+    @staticmethod
+    def for_tool(state: Any) -> Any:
+        """Return the runtime of the run that is given this state; see `ToolCallRequest`."""
+        return request_of(state).runtime
 
     @property
     def seconds(self) -> float:

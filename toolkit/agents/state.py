@@ -17,15 +17,17 @@ import copy
 import os
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, dataclass
 from typing import Any, NotRequired, Required
 
 from toolkit.agents.copies import Copies
+from toolkit.agents.pairs import paired, with_ids
 from toolkit.errors import ConfigError, UpdateError, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 REMOVE_ALL = "__remove_all__"
 _MISSING: Any = object()
+_ASKING = {ChatRole.USER, ChatRole.SYSTEM}
 
 
 class Private:
@@ -106,7 +108,7 @@ def _field(hint: Any, default: Any) -> StateField:
 class RunState:
     """Hold and merge the state of one run."""
 
-    __slots__ = ("_ids", "_prefix", "_stamped", "any_invalid", "copies", "fields", "messages", "values")
+    __slots__ = ("_ids", "_prefix", "_stamped", "any_invalid", "copies", "fields", "in_order", "messages", "values")
 
     def __init__(self, fields: Mapping[str, StateField]) -> None:
         self.fields = fields
@@ -117,6 +119,7 @@ class RunState:
         self._prefix = os.urandom(5).hex()
         self._stamped = 0
         self.any_invalid = False  # some turn held calls that could not be read
+        self.in_order = True  # nobody but the loop has changed the history since calls and results were paired
         for name, declared in fields.items():
             if declared.default is not _MISSING:
                 self.values[name] = declared.initial()
@@ -190,6 +193,7 @@ class RunState:
         """
         gone: set[Any] = set()
         items = items_of(messages, who)
+        self.in_order = False
         for place, item in enumerate(items):
             if not isinstance(item, RemoveMessage):
                 self.put(item)
@@ -215,10 +219,9 @@ class RunState:
             self.any_invalid = True
         if known is None:
             known = self.fresh_id()
-            content = message.parts
-            if message.role is ChatRole.ASSISTANT and any(call.id is None for call in message.tool_calls):
-                content = _with_call_ids(content, known)
-            message = ChatMessage(message.role, content, message.name, {**meta, "id": known})
+            if message.role is ChatRole.ASSISTANT:
+                message = with_ids(message, known)
+            message = ChatMessage(message.role, message.parts, message.name, {**meta, "id": known})
         elif known in self._ids:
             place = next(i for i, old in enumerate(self.messages) if old.meta.get("id") == known)
             self.messages[place] = message
@@ -240,6 +243,20 @@ class RunState:
         self.copies.restart()
         self.add(list(messages))
         self.messages.extend(tail)
+
+    def pair(self, *, waiting: bool, unread: bool) -> None:
+        """Put calls and results in order, if anybody but the loop changed the history; see `paired`."""
+        if self.in_order:
+            return
+        self.in_order = not waiting or {message.role for message in self.messages} <= _ASKING
+        if waiting and self.in_order:  # a question alone, the common case
+            return
+        found = paired(self.messages, waiting=waiting, unread=unread)
+        if len(found) != len(self.messages) or any(a is not b for a, b in zip(found, self.messages, strict=True)):
+            self.messages, self._ids = [], set()
+            self.copies.restart()
+            for message in found:
+                self.put(message)
 
     def _drop(self, gone: set[Any]) -> None:
         self.copies.restart()
@@ -273,12 +290,10 @@ class RunState:
         return [result for result in found if result.origin.id == call.id]
 
 
-def _with_call_ids(content: tuple[Any, ...], known: str) -> tuple[Any, ...]:
-    """Give each call without an id one, since results refer to it."""
-    return tuple(
-        replace(part, id=f"{known}-{n}") if isinstance(part, ToolCall) and part.id is None else part
-        for n, part in enumerate(content)
-    )
+def as_message(value: Any) -> Any:
+    """Return a message of LangChain as ours; anything else as it is."""
+    foreign = not isinstance(value, ChatMessage) and hasattr(value, "content") and hasattr(value, "type")
+    return as_messages(value)[0] if foreign else value
 
 
 def items_of(messages: Any, who: str) -> list[Any]:
@@ -294,6 +309,9 @@ def items_of(messages: Any, who: str) -> list[Any]:
     for item in rest:
         if isinstance(item, (ChatMessage, RemoveMessage)):
             items.append(item)
+            continue
+        if getattr(item, "type", None) == "remove":  # LangChain's RemoveMessage
+            items.append(RemoveMessage(item.id))
             continue
         try:
             items.extend(as_messages(item))

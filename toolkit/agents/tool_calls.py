@@ -7,16 +7,16 @@ Not here: making arguments fit (`toolkit.agents.fitting`), timeouts and the text
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from toolkit.agents.layers import layered
 from toolkit.agents.modes import BLOCKING, Mode, here, invoked
 from toolkit.agents.plan import Hook
-from toolkit.agents.requests import Command, ToolAnswer, ToolCallRequest
+from toolkit.agents.requests import Command, Pause, ToolAnswer, ToolCallRequest
 from toolkit.agents.run import Run
-from toolkit.agents.state import StateField, items_of
+from toolkit.agents.state import StateField, as_message, items_of
 from toolkit.agents.wording import say
 from toolkit.errors import ToolArgumentsError, ToolError, ToolInvocationError, UpdateError
 from toolkit.execution.state import State
@@ -25,10 +25,11 @@ from toolkit.tools import Tool
 
 
 class _Writes(State):
-    """Hold a copy of the run's state for one tool, and note what the tool writes."""
+    """Hold a copy of the run's state for one tool with the request of its call, and note what the tool writes."""
 
-    def __init__(self, fields: dict[str, StateField], data: dict[str, Any]) -> None:
+    def __init__(self, fields: dict[str, StateField], data: dict[str, Any], request: ToolCallRequest) -> None:
         super().__init__({name: {"type": object} for name in fields}, data)
+        self.request = request
         self.written: dict[str, Any] = {}
 
     def set(self, key: str, value: Any, handler_override: Any = None) -> None:
@@ -49,7 +50,7 @@ class CallRunner:
     async def answer(self, call: ToolCall) -> ToolAnswer:
         """Run one call and return its result message, or the Command that holds it."""
         trace = self.run.trace
-        number, start = len(trace.events), time.perf_counter()
+        number, start = len(trace.events), perf_counter()
         trace.record("tool_call", call=call, number=number)  # on disk too, before anything can go wrong in it
         if self.hooks:
             outcome = await self._wrapped(call)
@@ -57,11 +58,17 @@ class CallRunner:
             try:
                 outcome = await self._answer(call, call, self.tools.get(call.tool_name), None)
             except ToolError as error:
-                if self.setup.raises and not isinstance(error, ToolArgumentsError):
-                    raise cause_of(error) from error
+                cause = cause_of(error)
+                if isinstance(cause, Pause) or (self.setup.raises and not isinstance(error, ToolArgumentsError)):
+                    raise cause from error
                 outcome = error_message(call, str(error))
-        result = _answers(outcome, call)[0] if isinstance(outcome, Command) else outcome.parts[0]
-        trace.record("tool_result", result=result, number=number, seconds=time.perf_counter() - start)
+        seconds = perf_counter() - start
+        if isinstance(outcome, Command):  # what it changes is on disk too, before it is merged
+            update = {key: value for key, value in outcome.update.items() if key not in ("messages", "jump_to")}
+            result = _answers(outcome, call)[0]
+            trace.record("tool_result", result=result, number=number, seconds=seconds, update=update)
+        else:
+            trace.record("tool_result", result=outcome.parts[0], number=number, seconds=seconds)
         return outcome
 
     async def _wrapped(self, call: ToolCall) -> ToolAnswer:
@@ -103,7 +110,9 @@ class CallRunner:
                 return error_message(asked, refusal or "")
         invoker = self.setup.invoker(tool)
         named = asked if asked.tool_name == tool.name else ToolCall(tool.name, asked.arguments, asked.id)
-        shared = self._shared(state) if invoker.shares_state else None
+        shared = self._shared(state, named, tool) if invoker.shares_state else None
+        if self.run.trace.has_file and tool.effect != "reads":
+            self.run.trace.record("started", id=call.id)
         try:
             if self.mode is BLOCKING:  # a coroutine fewer
                 result = invoker.invoke(named, state=shared)
@@ -124,10 +133,11 @@ class CallRunner:
             return None
         return say("hidden_tool", name=call.tool_name, known=list(offered))
 
-    def _shared(self, state: Any) -> _Writes:
+    def _shared(self, state: Any, call: ToolCall, tool: Tool) -> _Writes:
         data = dict(state if state is not None else self.run.state.view())
         fields = self.setup.plan.fields
-        return _Writes(fields, {k: v for k, v in data.items() if k == "messages" or k in fields})
+        request = ToolCallRequest(tool_call=call, tool=tool, state=data, runtime=self.run.runtime)
+        return _Writes(fields, {k: v for k, v in data.items() if k == "messages" or k in fields}, request)
 
     def _result(self, call: ToolCall, tool: Tool, result: ToolCallResult, shared: _Writes | None) -> ToolAnswer:
         if isinstance(result.result, Command):
@@ -148,7 +158,8 @@ class CallRunner:
 
     def _uncaught(self, call: ToolCall, error: Exception, failures: list[BaseException]) -> ToolAnswer:
         """Turn the tool's own exception into a result; let a wrapper's go on (Source: langchain#33153)."""
-        if self.setup.raises or not any(error is failure for failure in failures):
+        fatal = self.setup.raises or error is self.run.runtime.fatal
+        if fatal or not any(error is failure for failure in failures):
             raise error
         kind = type(error).__name__
         text = str(error) if isinstance(error, ToolError) else f"Tool {call.tool_name!r} failed: {kind}: {error}"
@@ -183,11 +194,15 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
     Raises:
         UpdateError: another type, another id, or no result or several.
     """
+    if type(outcome) is not ChatMessage:
+        outcome = as_message(outcome)
     if isinstance(outcome, Command):
         found = len(_answers(outcome, call))
     elif isinstance(outcome, ChatMessage) and outcome.role is ChatRole.TOOL:
-        ids = [result.origin.id for result in outcome.tool_call_results]
-        found = 1 if ids == [call.id] else 0
+        results = outcome.tool_call_results
+        found = 1 if len(results) == 1 and results[0].origin.id == call.id else 0
+        if found and not results[0].origin.tool_name:
+            outcome = _named(outcome, call)
     else:
         raise UpdateError(f"{who} returned {outcome!r}. Return ChatMessage.from_tool(…), or a Command that holds one.")
     if found != 1:
@@ -201,20 +216,21 @@ def checked(outcome: Any, call: ToolCall, who: str) -> ToolAnswer:
 
 def _with_name(command: Command, call: ToolCall) -> Command:
     """Return the Command with the tool's name on its result, where the tool left it out."""
-
-    def named(part: Any) -> Any:
-        nameless = isinstance(part, ToolCallResult) and part.origin.id == call.id and not part.origin.tool_name
-        return ToolCallResult(part.result, _plain(call), part.error) if nameless else part
-
-    def answer(message: Any) -> Any:
-        if not isinstance(message, ChatMessage):
-            return message
-        parts = tuple(map(named, message.parts))
-        same = all(new is old for new, old in zip(parts, message.parts, strict=True))
-        return message if same else ChatMessage(message.role, parts, message.name, message.meta)
-
-    messages = [answer(message) for message in items_of(command.update["messages"], "a Command")]
+    messages = [_named(message, call) for message in items_of(command.update["messages"], "a Command")]
     return Command({**command.update, "messages": messages})
+
+
+def _named(message: Any, call: ToolCall) -> Any:
+    """Return a message whose result has the tool's name, which LangChain's need not have."""
+    if not isinstance(message, ChatMessage) or all(result.origin.tool_name for result in message.tool_call_results):
+        return message
+    parts = tuple(
+        ToolCallResult(part.result, _plain(call), part.error)
+        if isinstance(part, ToolCallResult) and part.origin.id == call.id
+        else part
+        for part in message.parts
+    )
+    return ChatMessage(message.role, parts, message.name, message.meta)
 
 
 def _answers(command: Command, call: ToolCall) -> list[ToolCallResult]:

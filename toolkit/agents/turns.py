@@ -5,10 +5,11 @@ Not here: putting the request and reading the reply (`toolkit.asking`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from toolkit.agents.pairs import distinct
 from toolkit.errors import UpdateError
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall
@@ -62,9 +63,7 @@ def _named(value: Any) -> str:
 AUTO, ONE_CALL = Choice(), Choice("auto", single=True)
 
 
-def assistant_message(
-    found: Extraction, reply: Reply, turn: int, *, name: str | None, known: str, apart: bool = False
-) -> ChatMessage:
+def assistant_message(found: Extraction, reply: Reply, turn: int, *, name: str | None, known: str) -> ChatMessage:
     """Return the assistant's message; calls that could not be read are noted in its meta as `invalid_calls`.
 
     Its text is the words for the user, or the raw reply where a call was tried and could not be read. Calls that the
@@ -76,8 +75,6 @@ def assistant_message(
         turn: number of the turn, for ids of calls that have none.
         name: stamped on the message.
         known: the message's id.
-        apart: whether an id that a server gave to several calls of the turn is kept for the first alone; needed where
-            calls may be answered before they run, which goes by id.
     """
     calls: Sequence[ToolCall] = reply.tool_calls
     if len(calls) != 1 or calls[0].id is None or calls[0].tool_name != found.calls[0].tool_name:
@@ -85,8 +82,8 @@ def assistant_message(
             ToolCall(call.tool_name, as_given.arguments, call.id or _id(turn, n))
             for n, (call, as_given) in enumerate(zip(found.calls, calls or found.calls, strict=True))
         ]
-    if apart and len({call.id for call in calls}) < len(calls):
-        calls = _told_apart(calls)
+    if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
+        calls = distinct(calls, known)
     invalid = _invalid(found, reply, turn) if found.rejected or found.status in ("broken", "truncated") else []
     meta: dict[str, Any] = {"id": known}
     if invalid:
@@ -122,19 +119,6 @@ def _invalid(found: Extraction, reply: Reply, turn: int) -> list[dict[str, Any]]
         reason = "it was cut off" if found.status == "truncated" else "it is not in the asked form"
         invalid = [{"name": "", "id": _id(turn, first), "reason": reason, "text": raw}]
     return [*unread, *invalid]
-
-
-def _told_apart(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    """Give each call an id of its own: some servers give one id to all calls of a turn."""
-    taken: set[str | None] = set()
-    found = []
-    for number, call in enumerate(calls):
-        known = call.id
-        while known in taken:
-            known = f"{known}_{number}"
-        taken.add(known)
-        found.append(call if known == call.id else replace(call, id=known))
-    return found
 
 
 def _id(turn: int, index: int) -> str:

@@ -6,6 +6,7 @@ what it changes is neither run nor in the conversation. Its answer is a `Decisio
     True, "yes"              run the call
     "edit {json}", a dict    run it with these arguments
     "respond: text"          run nothing; the text is the result
+    "pause"                  stop an agent's run until somebody decides (`HumanApproval`); a ToolInvoker refuses
     False, None, "no: why"   run nothing; say why
 
 and anything else refuses. Under `run` an async `ask` runs on an event loop of the toolkit's own; under `run_async` and
@@ -38,19 +39,19 @@ class Decision:
 
     Attributes:
         kind: "approve" runs the call, "edit" runs it with `arguments`, "reject" answers it with an error that holds
-            `text`, "respond" answers it with `text` as if the tool had said so.
+            `text`, "respond" answers it with `text` as if the tool had said so, "pause" leaves it open.
 
     Raises:
         ConfigError: another kind.
     """
 
-    kind: Literal["approve", "edit", "reject", "respond"]
+    kind: Literal["approve", "edit", "reject", "respond", "pause"]
     arguments: Mapping[str, Any] | None = None
     text: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in ("approve", "edit", "reject", "respond"):
-            raise ConfigError(f"Decision {self.kind!r} is unknown. Use approve, edit, reject or respond.")
+        if self.kind not in ("approve", "edit", "reject", "respond", "pause"):
+            raise ConfigError(f"Decision {self.kind!r} is unknown. Use approve, edit, reject, respond or pause.")
 
     @classmethod
     def of(cls, answer: Any) -> Decision:
@@ -72,6 +73,8 @@ class Decision:
         word, rest = text.partition(":")[0].casefold(), text.partition(":")[2].strip()
         if text.casefold() in ("y", "yes", "approve", "ok"):
             return cls("approve")
+        if text.casefold() == "pause":
+            return cls("pause")
         if text.casefold().startswith("edit"):
             with contextlib.suppress(ValueError, RecursionError):
                 if isinstance(arguments := json.loads(text[4:].lstrip(": ")), dict):
@@ -125,7 +128,7 @@ async def leave(
         if isinstance(error, KeyboardInterrupt) or mode.is_cancelling(error):
             raise
         raise _refusal(call, f" (asking failed with {type(error).__name__}: {safe_str(error)})") from error
-    if decision.kind == "reject":
+    if decision.kind in ("reject", "pause"):
         raise _refusal(call, f": {decision.text}" if decision.text else "")
     if decision.kind == "edit":
         return ready.checked(dict(decision.arguments or {})), None

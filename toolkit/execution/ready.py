@@ -18,7 +18,7 @@ from toolkit.execution.state import State
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, validator_for
 from toolkit.tools.shown import safe_str, shown
-from toolkit.tools.signatures import is_injected, resolved_hints
+from toolkit.tools.signatures import injected_type, resolved_hints
 from toolkit.tools.wiring import parameters_of
 
 _AS_IS = frozenset((str, int, bool, type(None)))
@@ -35,7 +35,7 @@ class ReadyTool:
     is_valid: Callable[[Any], bool]  # the validator's fast yes or no
     accepted: frozenset[str] | None  # names the function takes; None where it takes any
     integers: tuple[str, ...]  # parameters typed int, for which JSON may say 3.0
-    state_parameter: str | None  # the one that is given the live State, if any
+    injected: dict[str, Any]  # parameter -> type that says what it is given, such as the live State
     simple: bool  # checked arguments can be passed on as they are
     converters: dict[str, Any]  # parameter -> pydantic adapter that makes the Python object its type asks for
     defaults: dict[str, Any]  # parameter -> pydantic `Field(…)` default
@@ -92,14 +92,14 @@ class ReadyTool:
                 given[name] = field.get_default(call_default_factory=True)
         if self.tool.inputs_from_state:
             _fill(given, self.tool, state)
-        if self.state_parameter is not None:
-            given[self.state_parameter] = state if state is not None else State({})
+        for name, kind in self.injected.items():
+            given[name] = kind.for_tool(state)
         return given
 
     @property
     def shares_state(self) -> bool:
         """Tell whether the tool touches the state at all."""
-        return bool(self.tool.inputs_from_state or self.tool.outputs_to_state or self.state_parameter)
+        return bool(self.tool.inputs_from_state or self.tool.outputs_to_state or self.injected)
 
 
 def tool_of(ready: Mapping[str, ReadyTool], call: ToolCall) -> ReadyTool:
@@ -128,7 +128,7 @@ def make_ready(tool: Tool) -> ReadyTool:
     validator = validator_for(_model_part(tool))
     parameters = parameters_of(function)
     hints = _hints(function)
-    state_parameter = next((name for name, hint in hints.items() if is_injected(hint)), None)
+    injected = {name: kind for name, hint in hints.items() if (kind := injected_type(hint))}
     integers = tuple(name for name, hint in hints.items() if hint is int or int in typing.get_args(hint))
     converters, defaults = _converters(hints), _defaults(parameters)
     return ReadyTool(
@@ -136,10 +136,10 @@ def make_ready(tool: Tool) -> ReadyTool:
         function=function,
         validator=validator,
         is_valid=validator.is_valid,
-        accepted=_accepted(parameters, state_parameter),
+        accepted=_accepted(parameters, injected),
         integers=integers,
-        state_parameter=state_parameter,
-        simple=not (converters or defaults or tool.inputs_from_state or state_parameter),
+        injected=injected,
+        simple=not (converters or defaults or tool.inputs_from_state or injected),
         converters=converters,
         defaults=defaults,
     )
@@ -153,11 +153,11 @@ def _model_part(tool: Tool) -> dict[str, Any]:
     return {**tool.parameters, "required": [name for name in tool.required if name not in filled]}
 
 
-def _accepted(parameters: dict[str, inspect.Parameter] | None, state_parameter: str | None) -> frozenset[str] | None:
+def _accepted(parameters: dict[str, inspect.Parameter] | None, injected: Mapping[str, Any]) -> frozenset[str] | None:
     if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return None
     named = (p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
-    return frozenset(p.name for p in named if p.name != state_parameter)
+    return frozenset(p.name for p in named if p.name not in injected)
 
 
 def _hints(function: Any) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _converters(hints: dict[str, Any]) -> dict[str, Any]:
     """Return what makes Python objects of arguments, for the parameters whose types are none of JSON's own."""
     found = {}
     for name, hint in hints.items():
-        if _is_object(hint) and not is_injected(hint):
+        if _is_object(hint) and not injected_type(hint):
             import pydantic
 
             # a class of the user's own has none; an explicit schema stands in for it

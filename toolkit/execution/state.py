@@ -62,6 +62,11 @@ class State:
         self._data.setdefault("messages", [])
         self._lock = threading.RLock()
 
+    @classmethod
+    def for_tool(cls, state: State | None) -> State:
+        """Return what a tool is given for a parameter of this type."""
+        return state if state is not None else cls({})
+
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, or `default`."""
         return self._data.get(key, default)

@@ -129,7 +129,7 @@ def _access(ready: ReadyTool | None, call: ToolCall) -> Access:
     inputs = ready.tool.inputs_from_state or {}
     reads = frozenset(key for key, parameter in inputs.items() if parameter not in given)
     writes = frozenset(ready.tool.outputs_to_state or ())
-    return Access(reads, writes, anything=ready.state_parameter is not None)
+    return Access(reads, writes, anything=bool(ready.injected))
 
 
 def failed(call: ToolCall, error: ToolError, limit: int | None) -> ToolCallResult:

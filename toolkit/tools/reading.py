@@ -119,6 +119,9 @@ def _named(value: Any, name: str) -> Tool:
 
 
 def _schema(value: Any) -> dict[str, Any] | None:
+    arguments = getattr(value, "args", None)
+    if getattr(value, "args_schema", ...) is None and isinstance(arguments, Mapping):  # LangChain's tool of one text
+        return {"type": "object", "properties": dict(arguments), "required": list(arguments)}
     for attribute in _SCHEMAS:
         found = getattr(value, attribute, None)
         if isinstance(found, Mapping):
@@ -135,11 +138,33 @@ def _runner(value: Any) -> Callable[..., Any]:
     invoke = None if only_async else getattr(value, "invoke", None)
     invoke = invoke if callable(invoke) else getattr(value, "ainvoke", None)
     if callable(invoke):
-        return _by_keywords(invoke)
+        asks_id = getattr(value, "_injected_args_keys", None) and not only_async
+        return _with_call_id(value) if asks_id else _by_keywords(invoke)
     if callable(value):
         run: Callable[..., Any] = value
         return run
     raise ConfigError(f"Tool {value.name!r} can be neither invoked nor called. Give it invoke(self, args).")
+
+
+class _CallId:
+    """Stand for the id of the call that a tool answers; an agent gives it, nobody else knows it."""
+
+    injected_into_tools = True
+
+    @staticmethod
+    def for_tool(state: Any) -> str:
+        """Return what is given."""
+        return str(getattr(getattr(state, "request", None), "tool_call_id", None) or "call")
+
+
+def _with_call_id(value: Any) -> Callable[..., Any]:
+    """Return what invokes a LangChain tool that asks for the id of its call, which it gets with a whole call alone."""
+
+    def run(_call_id_: _CallId, **arguments: Any) -> Any:
+        said = value.invoke({"name": value.name, "args": arguments, "id": _call_id_, "type": "tool_call"})
+        return getattr(said, "content", said)
+
+    return run
 
 
 def _by_keywords(invoke: Callable[..., Any]) -> Callable[..., Any]:

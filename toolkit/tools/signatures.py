@@ -56,7 +56,7 @@ def _fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
         raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.")
     fields: dict[str, Any] = {}
     for key, parameter in parameters.items():
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or is_injected(hints.get(key)):
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or injected_type(hints.get(key)):
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ConfigError(f"Parameter {key!r} of {name!r} is positional-only; models name arguments.")
@@ -66,9 +66,12 @@ def _fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return fields
 
 
-def is_injected(hint: Any) -> bool:
-    """Tell whether a parameter of this type is given by the invoker, such as the live State."""
-    return any(getattr(kind, "injected_into_tools", False) for kind in (hint, *typing.get_args(hint)))
+def injected_type(hint: Any) -> Any:
+    """Return the type by which the invoker gives a parameter, such as State; None where the model gives it.
+
+    Such a type has `injected_into_tools = True` and `for_tool(state)`, which returns what is given.
+    """
+    return next((k for k in (hint, *typing.get_args(hint)) if getattr(k, "injected_into_tools", False)), None)
 
 
 def _annotated(hint: Any) -> Any:

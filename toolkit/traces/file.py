@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ def runs_in(path: Path) -> list[dict[str, Any]]:
         if not isinstance(line, dict):
             continue
         if "version" in line:
-            runs.append({**line, "events": [], "table": [], **_UNFINISHED})
+            runs.append({**line, "events": [], "table": [], "late": [], **_UNFINISHED})
             by_id[str(line.get("id"))] = runs[-1]
         elif runs:
             _add_line(by_id.get(str(line.get("run")), runs[-1]), line)  # older files name no run in their lines
@@ -134,7 +134,30 @@ def _add_line(run: dict[str, Any], line: dict[str, Any]) -> None:
     elif isinstance(event := line.get("event"), dict):
         run["events"].append(event)
         run["seconds"] = event.get("at")
-        if event.get("kind") == "model_call" and event.get("source") == "agent" and isinstance(event.get("data"), dict):
-            run["messages"] = event["data"].get("messages", [])
+        if event.get("kind") in ("tool_result", "edit"):
+            run["late"].append(event)
+    elif isinstance(line.get("history"), dict):
+        run.update(line["history"], late=[])
     elif isinstance(line.get("end"), dict):
-        run.update(line["end"])
+        run.update(line["end"], late=[])
+
+
+def caught_up(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run with what happened after its history was written last: results, in call order, and edited calls."""
+    late = run.get("late", ())
+    edits = {event["data"]["call"]["id"]: event["data"]["call"] for event in late if event["kind"] == "edit"}
+    lines = [run["table"][number] for number in run["messages"]]
+    if edits and lines:
+        parts = [{**part, **_edited(part, edits)} for part in lines[-1]["_content"]]
+        lines[-1] = {**lines[-1], "_content": parts}
+    results = sorted((e["data"] for e in late if e["kind"] == "tool_result"), key=lambda data: data["number"])
+    lines += [{"_role": "tool", "_content": [{"tool_call_result": data["result"]}]} for data in results]
+    if not late:
+        return dict(run)
+    numbers = [len(run["table"]) + place for place in range(len(lines))]
+    return {**run, "messages": numbers, "table": [*run["table"], *lines]}
+
+
+def _edited(part: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
+    call = edits.get(str((part.get("tool_call") or {}).get("id")))
+    return {"tool_call": call} if call else {}

@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult
 from toolkit.secrets import scrub
-from toolkit.traces.file import Journal, Table, runs_in
+from toolkit.traces.file import Journal, Table, caught_up, runs_in
 from toolkit.traces.json_text import DEEPEST, as_json, as_text, plainly
 
 VERSION = 1
@@ -38,7 +39,8 @@ class Event:
     """Hold one thing that happened.
 
     Attributes:
-        kind: `model_call`, `model_reply`, `tool_call`, `tool_result`, `update`, `jump`, `refused`, `error`, `end`.
+        kind: `model_call`, `model_reply`, `tool_call`, `tool_result`, `update`, `jump`, `refused`, `edit`, `paused`,
+            `error`, `end`; with a file also `started`, right before a tool runs that is no mere reader.
         at: seconds since the run started.
         source: "agent", or the middleware on whose behalf it happened.
         data: what belongs to the kind, such as `messages`, `reply`, `call`, `result`, `seconds`.
@@ -89,11 +91,14 @@ class Trace:
         messages: the final history.
         state: the final public state fields beside the messages.
         structured_response: the value in the shape of `response_format`, or None.
-        stop_reason: `done`, `return_direct`, `jump`, `invalid_calls`, `tool_choice`, `error`; `unfinished` until then.
+        stop_reason: `done`, `return_direct`, `jump`, `paused`, `error`; `invalid_calls`, `tool_choice`,
+            `response_format`, `empty_answer` where asking again did not help; `unfinished` until then.
+        next_stage: where `agent.run(trace)` goes on: `model`; `after_model` or `tools`, where calls are `pending`.
         error: what ended the run, as text, or None.
         traceback: where it did, of a run in a sweep; not written to files.
         started: wall-clock time of the start, seconds since 1970.
         seconds: how long the run took.
+        has_file: whether it is written to a file as it goes.
         listeners: what is told of each event as it happens; its file first, if it has one.
     """
 
@@ -105,20 +110,22 @@ class Trace:
         self.state: dict[str, Any] = {}
         self.structured_response: Any = None
         self.stop_reason = "unfinished"
+        self.next_stage = "model"
         self.error: str | None = None
         self.traceback = ""
         self.started = time.time()
         self.seconds = 0.0
         self.listeners: list[Callable[[Event], None]] = []
-        self._zero = time.perf_counter()
+        self._zero = perf_counter()
         self._file: Journal | None = None
+        self.has_file = file is not None
         if file is not None:
             self._file = Journal(Path(file), self.id, {"version": VERSION, **self._head()})
             self.listeners.append(self._write_event)
 
     def record(self, kind: str, source: str = "agent", **data: Any) -> None:
         """Add an event and tell the listeners of it; the file, if there is one, is the first of them."""
-        event = Event(kind, time.perf_counter() - self._zero, source, data)
+        event = Event(kind, perf_counter() - self._zero, source, data)
         self.events.append(event)
         for told in self.listeners:
             told(event)
@@ -126,13 +133,21 @@ class Trace:
     def _write_event(self, event: Event) -> None:
         self._write("event", lambda table: _event_line(event, table))
 
+    def keep(self, messages: Iterable[ChatMessage], state: Mapping[str, Any], next_stage: str) -> None:
+        """Write the history as it is now to the file: what a run goes on from that was killed."""
+        told = list(messages)
+        self._write(
+            "history",
+            lambda table: {"messages": table.numbers(told), "state": dict(state), "next_stage": next_stage},
+        )
+
     def finish(self, messages: Iterable[ChatMessage], reason: str, state: Mapping[str, Any] | None = None) -> None:
         """Note how the run ended."""
         self.messages = list(messages)
         self.state = dict(state or {})
         self.structured_response = self.state.pop("structured_response", None)
         self.stop_reason = reason
-        self.seconds = time.perf_counter() - self._zero
+        self.seconds = perf_counter() - self._zero
         if reason != "error":
             self.error = None  # a wrapper tried again, and this time it went well
         self._write("end", self._tail)
@@ -150,7 +165,7 @@ class Trace:
     def _write(self, key: str, make: Callable[[Table], dict[str, Any]]) -> None:
         fault = self._file.add(key, make) if self._file is not None else None
         if fault is not None:
-            self.events.append(Event("error", time.perf_counter() - self._zero, "trace file", {"error": fault}))
+            self.events.append(Event("error", perf_counter() - self._zero, "trace file", {"error": fault}))
 
     def close(self) -> None:
         """Close the file, if there is one; a trace that was not finished stays readable."""
@@ -178,6 +193,11 @@ class Trace:
     def tool_calls(self) -> list[ToolCall]:
         """Return all calls in the final history, in order."""
         return [call for message in self.messages for call in message.tool_calls]
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        """Return the calls at the end of the history that have no result: those of a paused or killed run."""
+        return unanswered(self.messages)
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -209,6 +229,7 @@ class Trace:
             "state": self.state,
             "structured_response": self.structured_response,
             "stop_reason": self.stop_reason,
+            "next_stage": self.next_stage,
             "error": self.error,
             "seconds": self.seconds,
         }
@@ -228,7 +249,7 @@ class Trace:
         if version != VERSION:
             raise ConfigError(f"This is no trace of version {VERSION}: its version is {version!r}.")
         try:
-            return cls._of(data)
+            return cls._of(caught_up(data))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"This trace is damaged: {type(error).__name__}: {error}. Save it again.") from error
 
@@ -244,6 +265,7 @@ class Trace:
         trace.messages = [table[number] for number in data["messages"]]
         for key in ("state", "structured_response", "stop_reason", "error", "seconds"):
             setattr(trace, key, data[key])
+        trace.next_stage = str(data.get("next_stage", "model"))  # older files have none
         return trace
 
     @classmethod
@@ -262,6 +284,8 @@ class Trace:
     @classmethod
     def load(cls, path: str | Path, run: int = -1) -> Trace:
         """Read a trace from the file it was written to, also after the process was killed.
+
+        Its messages are then the history up to there, with every result that was there; `agent.run(trace)` goes on.
 
         Args:
             path: the file; several runs may follow each other in it.
@@ -295,6 +319,16 @@ class Trace:
         from toolkit.traces.view import render
 
         return render(self)
+
+
+def unanswered(messages: Sequence[ChatMessage]) -> list[ToolCall]:
+    """Return the calls at the end of a history that have no result yet."""
+    answered: set[str | None] = set()
+    for message in reversed(messages):
+        if message.role is not ChatRole.TOOL:
+            return [call for call in message.tool_calls if call.id not in answered]
+        answered.update(result.origin.id for result in message.tool_call_results)
+    return []
 
 
 def _count(n: int, noun: str) -> str:

@@ -6,7 +6,7 @@ Where arguments differ from LangChain's:
 
     ContextEditing   no `edits`: trigger (4,000 unless set), keep, exclude_tools and placeholder are its own; take one
                      for each edit. `token_counter` is `count_tokens`; `persist` also changes the state
-    HumanApproval    `interrupt_on` is `tools` (a dict will do); the run does not stop, but asks `ask`
+    HumanApproval    `interrupt_on` is `tools` (a dict will do); the run asks `ask`, and stops only with `ask="pause"`
     Planning         the words of `tool_description` are in `prompts/agents/write_todos.jinja`
     PIIRedaction     `pii_type` is `kind`; a detector gives (start, end) pairs
     Summarization    `token_counter` is `count_tokens`; `window` is what a fraction is of; the words of `summary_prompt`

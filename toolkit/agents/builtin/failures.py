@@ -40,7 +40,8 @@ class Backoff:
         backoff_factor: each wait is so many times the one before; 0 keeps it.
         max_delay: longest wait in seconds.
         jitter: vary each wait by up to a quarter, so that many clients do not come back at once.
-        retry_on: exception classes or their names, or a function of the exception; others are not tried again.
+        retry_on: exception classes or their names, or a function of the exception; others are raised at once: they are
+            mistakes in the program (Source: langchain#38893).
         on_failure: what comes of the last failure: "continue" says it in words, "error" raises it, and a function of
             it gives one's own words.
 
@@ -107,7 +108,9 @@ class Backoff:
             except passing:
                 raise
             except Exception as error:
-                wait = next(waits, None) if matches(error, self.retry_on) else None
+                if not matches(error, self.retry_on):
+                    raise
+                wait = next(waits, None)
                 if wait is None and self.on_failure == "error":
                     raise
                 if wait is None and callable(self.on_failure):
@@ -175,7 +178,8 @@ class ToolRetry(ToolWrapper):
         max_retries: further tries after the first.
         tools: names of the tools to retry; None retries all.
         more: further fields of `Backoff`. `on_failure="continue"` gives the model an error result; "error" lets the
-            exception go on, to outer layers and then as the agent's `on_tool_error` says.
+            exception go on, to outer layers and then as the agent's `on_tool_error` says. One that is not in `retry_on`
+            ends the run, unless an outer layer answers it.
 
     Raises:
         ConfigError: an unknown field, a negative number, or an unknown on_failure.
@@ -190,7 +194,12 @@ class ToolRetry(ToolWrapper):
         if not self.concerns(request):
             return await handler(request)
         call = request.tool_call
-        given = await self.backoff.run(lambda: handler(request), mode, "tool_failed", name=call.name)
+        try:
+            given = await self.backoff.run(lambda: handler(request), mode, "tool_failed", name=call.name)
+        except Exception as error:
+            if not matches(error, self.backoff.retry_on):
+                request.runtime.fatal = error
+            raise
         return ChatMessage.from_tool(given, call, error=True) if isinstance(given, str) else given
 
 

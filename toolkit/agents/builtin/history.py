@@ -12,6 +12,7 @@ from toolkit.agents.builtin.failures import Backoff
 from toolkit.agents.builtin.wrappers import ModelWrapper, names_of
 from toolkit.agents.middleware import AgentMiddleware, AgentState, Update
 from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
+from toolkit.agents.pairs import paired
 from toolkit.agents.requests import ModelRequest
 from toolkit.agents.runtime import Runtime, estimate
 from toolkit.agents.state import REMOVE_ALL, RemoveMessage
@@ -136,9 +137,9 @@ _AGAIN = Backoff(on_failure="error")
 class Summarization(AgentMiddleware):
     r"""Summarize what is old once the history is long; one message with the summary replaces it in the state.
 
-    Each time the trigger is reached, all but the tail is summarized, an earlier summary and an old question too. A
-    call and its results are never torn apart. The writer is asked again twice where it fails, and then the run ends;
-    but an empty summary changes nothing, for it would lose the history.
+    Each time the trigger is reached, all but the tail is summarized, an earlier summary and an old question too;
+    system messages stay. A call and its results are never torn apart. The writer is asked again twice where it fails,
+    and then the run ends; but an empty summary changes nothing, for it would lose the history.
 
     >>> import toolkit as tk
     >>> writer, model = tk.ScriptedModel(["They greeted."]), tk.ScriptedModel(["Fine."])
@@ -184,9 +185,11 @@ class Summarization(AgentMiddleware):
 
     async def _summarize(self, messages: list[ChatMessage], runtime: Runtime, mode: Mode) -> Update:
         cut = self._cut(messages)
-        if not cut:
+        if all(message.is_from(ChatRole.SYSTEM) for message in messages[:cut]):
             return None
-        prompt = quote("summarize", messages=[_line(message) for message in messages[:cut]])
+        kept = paired(messages[cut:], waiting=True, unread=True)  # without the results whose calls go
+        old = [m for m in messages if not m.is_from(ChatRole.SYSTEM) and not any(m is one for one in kept)]
+        prompt = quote("summarize", messages=[_line(message) for message in old])
         model: ChatModel = self.model or runtime.model
         reply = await _AGAIN.run(
             lambda: runtime.ask(model, prompt, self.name, mode), mode, "model_failed", passing=(LimitError,)
@@ -195,7 +198,8 @@ class Summarization(AgentMiddleware):
         if not reply.text.strip():
             return None
         told = ChatMessage.from_user(say("summary", summary=reply.text.strip()), {"summary": True})
-        return {"messages": [RemoveMessage(REMOVE_ALL), told, *messages[cut:]]}
+        system = [message for message in messages[:cut] if message.is_from(ChatRole.SYSTEM)]
+        return {"messages": [RemoveMessage(REMOVE_ALL), *system, told, *kept]}
 
     def _cut(self, messages: list[ChatMessage]) -> int:
         """Return how many messages to summarize; 0 for none."""

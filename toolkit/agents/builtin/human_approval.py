@@ -16,10 +16,10 @@ from typing import Any, Literal
 from toolkit.agents.builtin.wrappers import ToolRun, ToolWrapper
 from toolkit.agents.modes import BLOCKING, Mode
 from toolkit.agents.places import current
-from toolkit.agents.requests import ToolAnswer, ToolCallRequest
-from toolkit.agents.wording import say
+from toolkit.agents.requests import Pause, ToolAnswer, ToolCallRequest
+from toolkit.agents.resuming import answer_of
 from toolkit.execution.approval import Ask, adecide, ask_by_input, decide
-from toolkit.messages import ChatMessage
+from toolkit.messages import ToolCall
 from toolkit.tools import Tool
 
 
@@ -35,11 +35,25 @@ class HumanApproval(ToolWrapper):
     >>> tk.Agent(model, tools=[pay], middleware=[gate]).run("pay 900").tool_results[0].result
     'The user does not allow this call: too much'
 
+    With `ask="pause"`, or an `ask` that answers so, the run stops before the call and goes on when somebody has
+    decided, in another process too:
+
+    >>> model = tk.ScriptedModel([tk.ToolCall("pay", {"amount": 900}, "c1"), "Paid 50."])
+    >>> agent = tk.Agent(model, tools=[pay], middleware=[HumanApproval(ask="pause")])
+    >>> trace = agent.run("pay 900")
+    >>> trace.stop_reason, trace.pending
+    ('paused', [ToolCall(tool_name='pay', arguments={'amount': 900}, id='c1')])
+    >>> trace = tk.Trace.from_json(trace.to_json())  # or Trace.load, where run(…, trace_file=…) wrote it
+    >>> agent.run(trace, decisions={"c1": {"amount": 50}}).tool_results[0].result
+    'paid 50'
+
+    The history shows edited arguments too, or the model would try its own again (Source: langchain#33787).
+
     Args:
         tools: names of the tools to ask for, as a list or as name -> whether to ask; "dangerous" asks for those so
             marked, None for all.
         ask: function of the call, as `ToolInvoker` takes it (`toolkit.execution.approval`), or an answer that is always
-            the same, such as "no: not today". By default the question is put with `input`.
+            the same, such as "no: not today" or "pause". By default the question is put with `input`.
     """
 
     def __init__(
@@ -60,7 +74,7 @@ class HumanApproval(ToolWrapper):
     async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:
         """Ask, then run, change or answer the call."""
         place, call = current(), request.tool_call
-        if not self.concerns(request):
+        if not self.concerns(request) or call.id in request.runtime.approved:
             place.passes()
             return await handler(request)
         if mode is BLOCKING:
@@ -70,10 +84,12 @@ class HumanApproval(ToolWrapper):
             await place.wait_async()
             decision = await adecide(self.ask, call)
         place.passes()
-        if decision.kind == "reject":
-            return ChatMessage.from_tool(say("rejected", reason=decision.text), call, error=True)
-        if decision.kind == "respond":
-            return ChatMessage.from_tool(decision.text, call)
+        if decision.kind == "pause":
+            request.runtime.trace.record("paused", self.name, call=ToolCall(call.tool_name, call.arguments, call.id))
+            raise Pause(f"Call {call.id!r} of {call.tool_name!r} waits for a decision.")
         if decision.kind == "edit":
-            return await handler(request.override(tool_call={**call, "args": decision.arguments or {}}))
-        return await handler(request)
+            edited = ToolCall(call.tool_name, dict(decision.arguments or {}), call.id)
+            request.runtime.edits[call.id] = edited
+            request.runtime.trace.record("edit", self.name, call=edited)
+            return await handler(request.override(tool_call=edited))
+        return answer_of(decision, call) or await handler(request)

@@ -91,6 +91,7 @@ class PIIRedaction(AgentMiddleware):
     What is looked at is wider than in LangChain's PIIMiddleware, since one place left out gives the data away:
         all messages of a role, not only the newest;
         the arguments of the model's calls, not only its text, so that tools get them hidden too;
+        what is streamed, which comes only once it was looked at (the trace keeps each reply as the model wrote it);
         cards of 13 to 19 digits, not only of 16;
         hosts with underscores and IP addresses with leading zeros.
 
@@ -130,6 +131,7 @@ class PIIRedaction(AgentMiddleware):
             ChatRole.ASSISTANT: apply_to_output,
             ChatRole.TOOL: apply_to_tool_results,
         }
+        self.holds_tokens = apply_to_output
 
     may_be_numbered = True
 

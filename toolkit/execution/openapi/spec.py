@@ -208,6 +208,8 @@ def _parse(text: str, location: str) -> Any:
         return found
     except RecursionError:
         raise ConfigError(f"{location or 'The OpenAPI text'} is nested too deeply.") from None
+    except ConfigError:
+        raise
     except ValueError as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{location or 'The OpenAPI text'} is neither JSON nor YAML: {reason}") from None

@@ -264,6 +264,8 @@ def _plain(name: str, value: Any) -> Any:
 
     try:
         plain = json.loads(json.dumps(value, default=odd))
+    except ConfigError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{name} cannot be stored as JSON: {scrub(safe_str(error))}.") from None
     is_document = name == "spec" and (not isinstance(value, str) or not is_url(value))
