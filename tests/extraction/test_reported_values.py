@@ -133,7 +133,7 @@ TOKENS = [
 def test_escaped_blanks_between_tokens_are_blanks(blanks: list[str]) -> None:
     """Source: OpenHands/software-agent-sdk#2488."""
     text = "".join(token + blank for token, blank in zip(TOKENS, [*blanks, ""], strict=True))
-    text = re.sub(r"(?:\\\\[nrt]| )+:", ":", text)  # a key and its colon are one
+    text = re.sub(r"(?:\\[nrt]| )+:", ":", text)  # a key and its colon are one
     for reply in (f"<tool_call>{text}</tool_call>", text):
         calls = extract(reply, [TOOL]).calls
         assert [call.arguments for call in calls] == [{"text": "a", "id": "7"}]

@@ -1,0 +1,88 @@
+"""What public reports show of calls that are only told, and of text about the marks of calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolkit.extraction import StreamExtractor, extract
+
+TIDE = {
+    "name": "get_tide",
+    "parameters": {"type": "object", "properties": {"port": {"type": "string"}}, "required": ["port"]},
+}
+SEARCH = {
+    "name": "web_search",
+    "parameters": {
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query", "limit"],
+    },
+}
+TOOLS = [TIDE, SEARCH]
+
+
+def check(reply: str, text: str | None = None, thinking: str | None = None, calls: int = 0) -> None:
+    """Check what is read of a reply, whole and in a stream of single characters."""
+    found = extract(reply, TOOLS)
+    assert len(found.calls) == calls, found.calls
+    assert calls or found.status == "abstained", found.rejected
+    assert text is None or found.text == text
+    assert thinking is None or found.thinking == thinking
+    stream = StreamExtractor(TOOLS)
+    events: list[Any] = [event for char in reply for event in stream.feed(char)]
+    early = [event.call for event in events if event.kind == "call"]
+    assert stream.close() == found
+    assert early == list(found.calls[: len(early)])
+    said = "".join(event.text for event in (*events, *stream.rest) if event.kind == "text")
+    assert said.strip() == found.text
+
+
+TO = '<|channel|>commentary to=functions.get_tide <|constrain|>json<|message|>{"port": "Hull"}'
+FINAL = "<|start|>assistant<|channel|>final<|message|>Hello"
+INVOKE = '<atem:invoke name="get_tide"><atem:parameter name="port">Hull</atem:parameter></atem:invoke>'
+ATEM = f"<atem:function_calls>{INVOKE}</atem:function_calls>"
+TOLD = {
+    "and ended as a thought": f"<|channel|>analysis<|message|>I could say {TO}<|end|>{FINAL}",
+    "and thought on": f"<|channel|>analysis<|message|>I could say: {TO}<|call|> but not yet.<|end|>{FINAL}",
+    "with its start": f"<|channel|>analysis<|message|>Like <|start|>assistant{TO}<|call|>, or so.<|end|>{FINAL}",
+    "in the middle of a sentence": f"<|channel|>analysis<|message|>Then I would write {TO}",
+    "behind a bare channel": f"analysis<|message|>I could say {TO}<|end|>{FINAL}",
+    "with dots, omlx#2143": f"<|channel|>analysis<|message|>So {TO.replace('Hull', '...')}<|call|> is it.{FINAL}",
+    "to itself, Rapid-MLX#1791": f" to=self<|message|>I could write {ATEM} here.<|eom|>{FINAL}",
+    "to itself as JSON, smg#2270": f'<|start|>assistant to=self<|message|>{{"port": "Hull"}}<|eom|>{FINAL}',
+    "to itself with a header": f" to=self<|message|>Not <|start|>assistant to=get_tide<|message|>{ATEM}<|eom|>{FINAL}",
+}
+
+
+@pytest.mark.parametrize("reply", TOLD.values(), ids=TOLD)
+def test_a_call_told_in_a_thought_never_runs(reply: str) -> None:
+    check(reply, text="Hello" if FINAL in reply else "")
+    assert "get_tide" in extract(reply, TOOLS).thinking or "port" in extract(reply, TOOLS).thinking
+
+
+MADE = {
+    "after a whole thought": f"<|channel|>analysis<|message|>I look.<|end|><|start|>assistant{TO}<|call|>",
+    "without the thought's end": f"<|channel|>analysis<|message|>I look.{TO}<|call|>",
+    "without any end": f"<|channel|>analysis<|message|>I look.{TO}",
+    "on the channel of thoughts, vllm#28139": TO.replace("commentary", "analysis") + "<|call|>",
+    "behind a bare channel": f"analysis<|message|>I look.<|end|><|start|>assistant{TO}<|call|>",
+    "in tags, smg#2270": f" to=self<|message|>I look.<|eom|><|start|>assistant to=get_tide<|message|>{ATEM}<|eom|>",
+    "in tags at once": f" to=get_tide<|message|>{ATEM}<|eom|>",
+}
+
+
+@pytest.mark.parametrize("reply", MADE.values(), ids=MADE)
+def test_a_call_behind_a_thought_runs(reply: str) -> None:
+    check(reply, text="", calls=1)
+    assert extract(reply, TOOLS).calls[0].arguments == {"port": "Hull"}
+
+
+def test_an_answer_to_the_user_is_text() -> None:
+    """Source: smg#2270."""
+    check(
+        " to=self<|message|>Easy.<|eom|><|start|>assistant to=user<|message|>It is sunny.<|eot|>",
+        "It is sunny.",
+        "Easy.",
+    )
