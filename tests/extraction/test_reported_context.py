@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from toolkit.extraction import StreamExtractor, extract
+from toolkit.extraction.syntaxes import load
 
 TIDE = {
     "name": "get_tide",
@@ -86,3 +88,61 @@ def test_an_answer_to_the_user_is_text() -> None:
         "It is sunny.",
         "Easy.",
     )
+
+
+def marks() -> list[str]:
+    """Return the marks of all syntaxes, as their examples open and close, that a text may name."""
+    found: list[str] = [
+        "</think>",
+        "</tool_call>",
+        "<|eot_id|>",
+        "<|tool_calls_section_end|>",
+        "</invoke>",
+        "<arg_key>",
+    ]
+    for one in load():
+        for pattern in (re.compile(one.opener), one.closer):
+            written = pattern.search(one.example) if pattern else None
+            if written is not None and re.fullmatch(r"[<\[✿◁][^\s{(]{3,40}[>\]✿▷]", written[0]):
+                found.append(written[0])
+    return sorted(set(found))
+
+
+MARKS = marks()
+SAID = [
+    "Close every call with `{0}`, please.", "`{0}` and `{0}` are optional.", "Use ``{0}`` here.\nAnd then go on.",
+    "- `{0}`: ends it\n- **x**: y", "It is called `{0}`", 'It writes "{0}" at the end.', "The token {0} closes it.",
+    "A turn ends with {0}. That is all.", "The tags {0} and {0} are optional.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_that_is_only_named_stays_in_the_text(mark: str, said: str) -> None:
+    """Source: orca#19690, QwenPaw#4066, continue#11070."""
+    text = said.format(mark)
+    check(text, text=text, thinking="")
+
+
+def test_marks_are_many() -> None:
+    assert len(MARKS) > 40
+
+
+CALL = '<tool_call>{"name": "get_tide", "arguments": {"port": "Hull"}}</tool_call>'
+
+
+def test_a_mark_named_in_a_thought_does_not_end_it() -> None:
+    for thought in ("I close with `</think>` then.", "A `<think>` opens, `</think>` closes."):
+        check(f"<think>{thought}</think>Hello", text="Hello", thinking=thought)
+        check(f"<think>Hm.</think>{thought}", text=thought, thinking="Hm.")
+
+
+def test_marks_that_were_leaked_still_go() -> None:
+    check("Hello.<|im_end|>", text="Hello.")
+    check("Hello <|eot_id|>", text="Hello")
+    check("I am done </s>\n", text="I am done")
+    for end in ("\n</think>\n\n", " </think> "):  # what a stream has shown by then cannot be taken back
+        found = extract(f"I look first.{end}Hello", TOOLS)
+        assert (found.text, found.thinking) == ("Hello", "I look first.")
+    check(f"Close it with `</tool_call>`.\n{CALL}", text="Close it with `</tool_call>`.", calls=1)
+    check(f"`{CALL}`", calls=1)

@@ -11,6 +11,7 @@ import re
 from typing import Literal, NamedTuple
 
 from toolkit.extraction.negatives import hedged
+from toolkit.extraction.source import Source
 
 _FAR = 240
 _QUOTED_LINE = re.compile(r"\s*+>(?!>)")
@@ -21,10 +22,22 @@ _DRESSING = re.compile(
     r"(?:[\s`*_\"'\[{]++|\\n)*+",
     re.IGNORECASE,
 )
+_TICKS = re.compile(r"`++")
 _OPENED = re.compile(r"(?:^|[:\n])[ \t]*+\($")
 _CLOSED = re.compile(r"\)[ \t\r.;]*+(?:\n|$)")
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*+$")
 _INDENTED = re.compile(r"(?: {4}|\t)")
+# What shows that a mark is only named: quotes on both sides, an item of a list, a word for it and a sentence that goes
+# on. A mark that hides nothing may stand behind any word.
+_NAMED = re.compile(
+    r"\b(?:the|an?|each|every|tokens?|tags?|markers?|strings?|closing|opening|by|with|like|between|until|missing|called"
+    r"|is|and|or|writes?|emits?|uses?|sees?|finds?)[ ]$",
+    re.IGNORECASE,
+)
+_AFTER_WORD = re.compile(r"[\w,;(][ ]$")
+_AROUND_NAME = {'"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "(": ")", "*": "*", "|": "|"}
+_NAME_GOES_ON = re.compile(r"[ ]?[-–—=:|][ ]|[ ][a-z(`]|[,.;:?!)](?:\s|$)")
+_ITEM = re.compile(r"(?:^|\n)[ \t]*+(?:[-*•|]|\d++[.)])[ ]$")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
 
 
@@ -86,3 +99,34 @@ def _goes_on(after: str) -> bool:
     return (
         after.lstrip().startswith("{") or re.match(r"(?!\s*+#\s|[\s;.,]*+<[|/｜])\W*+[^\W\d_]{2,}", after) is not None
     )
+
+
+def named(source: Source, start: int, end: int, hides: bool) -> bool:
+    """Tell whether the mark text[start:end] is only named, in a code span or in a sentence about it.
+
+    One that `hides` text, such as the end of a thought, needs a word for it, or else ends the thought.
+    """
+    if in_code(source, start, end):
+        return True
+    text, before = source.text, source.text[max(0, start - 24) : start]
+    if end + 1 >= source.limit:
+        source.touch_end()
+    if _AROUND_NAME.get(before[-1:], "?") == text[end : end + 1]:
+        return True
+    if _NAME_GOES_ON.match(text, end, source.limit) is None:
+        return False
+    return (_NAMED if hides else _AFTER_WORD).search(before) is not None or (
+        not hides and _ITEM.search(before) is not None
+    )
+
+
+def in_code(source: Source, start: int, end: int) -> bool:
+    """Tell whether text[start:end] stands in a code span of its line."""
+    text = source.text
+    line = max(text.rfind("\n", max(0, start - _FAR), start) + 1, start - _FAR, 0)
+    if len(_TICKS.findall(text, line, start)) % 2 == 0:
+        return False
+    stop = text.find("\n", end, end + _FAR)
+    if stop < 0 and source.limit < end + _FAR:
+        source.touch_end()
+    return text.find("`", end, stop if stop >= 0 else min(end + _FAR, source.limit)) >= 0

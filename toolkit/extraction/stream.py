@@ -156,10 +156,11 @@ class StreamExtractor:
         syntax, reading = walk.read(found)
         touched = walk.source.searches.touched
         if reading is None or reading.end <= walk.pos:
-            if len(text) - found.start() < _PATIENCE:
+            told = walk.told and not touched
+            if len(text) - found.start() < _PATIENCE and not told:
                 self._show_until(min(self._word_before(found.start()), self._held_from(text)))
                 return False
-            self._doubt = self._doubt or touched or (syntax.kind == "call" and not syntax.by_name)
+            self._doubt = self._doubt or touched or (syntax.kind == "call" and not (syntax.by_name or told))
             walk.skip(found)
             return True
         if touched or not _settled(reading, text):
