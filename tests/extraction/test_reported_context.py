@@ -132,8 +132,12 @@ CALL = '<tool_call>{"name": "get_tide", "arguments": {"port": "Hull"}}</tool_cal
 
 
 def test_a_mark_named_in_a_thought_does_not_end_it() -> None:
-    for thought in ("I close with `</think>` then.", "A `<think>` opens, `</think>` closes."):
+    """Source: llama.cpp#28679, gLLM#286."""
+    for thought in (
+        "I close with `</think>` then.", "A `<think>` opens, `</think>` closes.", "Use text.split('</think>') there.",
+    ):  # fmt: skip
         check(f"<think>{thought}</think>Hello", text="Hello", thinking=thought)
+        check(f"<think>{thought}</think>{CALL}", text="", thinking=thought, calls=1)
         check(f"<think>Hm.</think>{thought}", text=thought, thinking="Hm.")
 
 
@@ -146,3 +150,59 @@ def test_marks_that_were_leaked_still_go() -> None:
         assert (found.text, found.thinking) == ("Hello", "I look first.")
     check(f"Close it with `</tool_call>`.\n{CALL}", text="Close it with `</tool_call>`.", calls=1)
     check(f"`{CALL}`", calls=1)
+
+
+LINE = 'web_search(query="test", limit=1)'
+OBJECT = '{"name": "web_search", "arguments": {"query": "test", "limit": 1}}'
+NAMED = 'web_search{"query": "test", "limit": 1}'
+TAGGED = f"<tool_call>{OBJECT}</tool_call>"
+EXPLAINED = [
+    "You can also call it like:\n{0}\nin your own code.", "The docs show this line:\n\n    {0}\n\nIt returns hits.",
+    "The request looks like:\n{0}\nThat is the whole request.", "> {0}\n\nThat is what you wrote.",
+    "The README says:\n\n\t{0}\n\nI have not run it.", "A typical use:\n{0}\nreturns a list of hits.",
+]  # fmt: skip
+EXPLAINED_BARE = [
+    "In Python you would write:\n{0}\nand read the list it returns.", "It is equivalent to:\n{0}",
+    "You could write it this way:\n{0}", "The old code was\n    {0}\nwhich failed.",
+    "Users call this as\n{0}\nby hand.",
+    "From a notebook, type:\n\n{0}\n\nand wait.",
+]  # fmt: skip
+MEANT = [
+    "{0}", "I will search:\n{0}", "Here is the call:\n\n{0}", "I'll call it like this:\n{0}\nand then answer.",
+    "Here is the function call:\n    {0}", "Calling the tool:\n\n    {0}\n", "Let me look that up.\n\n{0}\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [said.format(call) for said in EXPLAINED for call in (LINE, OBJECT, NAMED)]
+    + [said.format(LINE) for said in EXPLAINED_BARE],
+)
+def test_an_explanation_is_no_call(text: str) -> None:
+    """Source: GLM-Free-API#35."""
+    check(text, text=text.strip())
+
+
+@pytest.mark.parametrize("text", [said.format(call) for said in MEANT for call in (LINE, OBJECT, NAMED)])
+def test_a_call_that_a_model_announces_is_one(text: str) -> None:
+    check(text, calls=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        TAGGED, f"[TOOL_CALLS][{OBJECT}]", f"<function_call>{OBJECT}</function_call>", f"[{LINE}]",
+        f"TOOL_CALL: {NAMED}",
+        "<function=web_search><parameter=query>test</parameter><parameter=limit>1</parameter></function>",
+        f"**Bot**: {TAGGED}", f"<tool_call>\n> {OBJECT}\n> </tool_call>", f"```json\n> {OBJECT}\n> ```",
+    ],
+)  # fmt: skip
+def test_a_call_in_a_block_quote_is_told(call: str) -> None:
+    text = f"Yesterday's transcript had:\n\n> {call}\n\nShall I do that again?"
+    check(text, text=text)
+
+
+def test_a_call_in_a_code_span_runs_unless_the_sentence_speaks_about_it() -> None:
+    for said in ("For example, `{0}` calls it.", "You would write `{0}` to search."):
+        check(said.format(TAGGED), text=said.format(TAGGED))
+    check(f"I do it now: `{TAGGED}`", calls=1)

@@ -22,6 +22,7 @@ _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _PATH = re.compile(r"(?<![\w\\:])(?:[A-Za-z]:|%\w{1,40}%|\\\\[\w.\-]{2,64})\\(?!\\)[^\s\"'<>|*?]*+")
 _NEW_LINE = re.compile(r"\s|\\[nrt]|[A-Z\d#<>/}@\"'\-]|$")  # what begins a line, and no name in a path or of LaTeX
 _OF_LATEX = re.compile(r"(?:u|abla|eq?|eg|ot|otin|i|onumber|ewline|ewcommand)(?![a-z])")  # behind `\n`
+_ENVIRONMENT = re.compile(r"(?<!\\)\\(?:begin|end)\{")  # of LaTeX, in which two backslashes end a line
 _GOES_ON = re.compile(r"[a-z\d_]")  # a name does
 _INDENTED = re.compile(r"(?:^|[\r\n\t]|\\[nrt])$")
 
@@ -58,7 +59,7 @@ def _judge(raw: str) -> Callable[[re.Match[str]], bool] | None:
     if unknown is None:
         return None
     paths = [one.span() for one in _PATH.finditer(raw)]
-    if not paths and not any(_is_unknown_letter(one[1]) for one in _ESCAPE.finditer(raw)):
+    if not paths and not any(_is_unescaped(one[1]) for one in _ESCAPE.finditer(raw)):
         return lambda one: one[1] in ("b", "f")  # such as `\.` and `\$` of Markdown and of shells
     starts = [start for start, _ in paths]
     heads = frozenset(starts)
@@ -71,6 +72,8 @@ def _judge(raw: str) -> Callable[[re.Match[str]], bool] | None:
     for one in _ESCAPE.finditer(raw):
         laid_out = laid_out or (one[1] == "n" and not in_path(one) and _begins_line(raw, one, "," if paths else ""))
         doubled = doubled or (one[1] == "\\" and raw[one.end() : one.end() + 1].isalnum() and one.start() not in heads)
+
+    doubled = doubled and _ENVIRONMENT.search(raw) is None
 
     def is_text(one: re.Match[str]) -> bool:
         code = one[1]
@@ -91,8 +94,9 @@ def _begins_line(raw: str, one: re.Match[str], also: str) -> bool:
     return _NEW_LINE.match(raw, one.end()) is not None or (before[:1].isalpha() and before[1:] in {*".!?;", also})
 
 
-def _is_unknown_letter(code: str) -> bool:
-    return len(code) == 1 and code.isalnum() and code not in _SIMPLE
+def _is_unescaped(code: str) -> bool:
+    """Tell whether an escape is one of regular expressions, formulas or paths, and not of Markdown or a shell."""
+    return len(code) == 1 and code not in _SIMPLE and (code.isalnum() or code in "()[]{}")
 
 
 def without_surrogates(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from toolkit.extraction.negatives import hedged
+from toolkit.extraction.negatives import announces, explains, hedged
 from toolkit.extraction.source import Source
 
 _FAR = 240
@@ -38,6 +38,9 @@ _AFTER_WORD = re.compile(r"[\w,;(][ ]$")
 _AROUND_NAME = {'"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "(": ")", "*": "*", "|": "|"}
 _NAME_GOES_ON = re.compile(r"[ ]?[-–—=:|][ ]|[ ][a-z(`]|[,.;:?!)](?:\s|$)")
 _ITEM = re.compile(r"(?:^|\n)[ \t]*+(?:[-*•|]|\d++[.)])[ ]$")
+_LIST_ITEM = re.compile(r"\s*+(?:[-*•]|\d++[.)])\s")
+# A sentence that goes on below what stands in the middle of it.
+_SENTENCE_BELOW = re.compile(r"[^\S\n]*+\n(?:[^\S\n]*+\n)?[^\S\n]*+[a-z]{1,20}(?:[ ][A-Za-z`]|[,.;:]\s)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
 
 
@@ -64,6 +67,8 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True, e
     lead = lead_line(text, line, floor) if own else ""
     if hedged(before, after, lead):
         return Place("own" if own else "sentence", "hedged")
+    if lead and not announces(lead) and _explained(text, line, start, end, lead):
+        return Place("own", "example")
     if own:
         veto = "in_sentence" if not listed and _goes_on(after) else None
         return Place("own", veto)
@@ -75,9 +80,32 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True, e
     return Place("sentence", None if meant or _ENDS_SENTENCE.search(before) else "in_sentence")
 
 
+def _explained(text: str, line: int, start: int, end: int, lead: str) -> bool:
+    """Tell whether a call below a line that does not announce it is part of an explanation.
+
+    So is a bare one below words for a reader, one in an indented block, and one in the middle of a sentence.
+    """
+    if text[start].isalpha() and explains(lead):
+        return True
+    if lead.endswith(":") and _INDENTED.match(text, line) and not _LIST_ITEM.match(lead):
+        return True
+    return lead[-1] not in ".!?" and _SENTENCE_BELOW.match(text, end) is not None
+
+
+def marked_place(text: str, start: int) -> Place:
+    """Judge the place of a call that a marker announces; none in a block quote, nor where a code span shows one."""
+    line = text.rfind("\n", max(0, start - _FAR), start) + 1
+    before = text[max(line, start - _FAR) : start]
+    if _QUOTED_LINE.match(before):
+        return Place("own", "quoted")
+    return Place("own", "hedged" if before.endswith("`") and hedged(before) else None)
+
+
 def shown(text: str, start: int) -> bool:
     """Tell whether the marked line that begins at `start` is only shown, as the line that leads in to it says."""
     line = text.rfind("\n", max(0, start - _FAR), start) + 1
+    if _QUOTED_LINE.match(text, line):
+        return True
     lead = lead_line(text, line, 0)
     return hedged(lead if _INDENTED.match(text, line) else "", lead=lead)
 
@@ -106,7 +134,7 @@ def named(source: Source, start: int, end: int, hides: bool) -> bool:
 
     One that `hides` text, such as the end of a thought, needs a word for it, or else ends the thought.
     """
-    if in_code(source, start, end):
+    if in_code(source, start, end) or marked_place(source.text, start).veto == "quoted":
         return True
     text, before = source.text, source.text[max(0, start - 24) : start]
     if end + 1 >= source.limit:

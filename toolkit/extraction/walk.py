@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from toolkit.extraction.budget import LOOK, ExhaustedError
 from toolkit.extraction.drafts import NOTHING, Reading, Syntax
-from toolkit.extraction.places import named, place
+from toolkit.extraction.places import marked_place, named, place
 from toolkit.extraction.scan import triggers
 from toolkit.extraction.settle import confidence, settle
 from toolkit.extraction.source import Source
@@ -200,8 +200,10 @@ class Walk:
         if reading.drafts and not reading.explicit:
             listed = not syntax.by_name or source.text[begin] in "{[`~"
             exact = all(draft.exact and draft.closed for draft in reading.drafts)
-            where = place(source.text, begin, reading.end, self.floor, listed=listed, exact=exact)
-        in_sentence = where is not None and where.kind == "sentence"
+            where = place(source.text, reading.drafts[0].span[0], reading.end, self.floor, listed=listed, exact=exact)
+        elif reading.drafts:
+            where = marked_place(source.text, begin)
+        in_sentence = where is not None and where.kind == "sentence" and not reading.explicit
         turned_down: list[Rejected] = []
         for draft in reading.drafts:
             source.budget.spend_call()

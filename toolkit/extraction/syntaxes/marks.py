@@ -16,7 +16,7 @@ from typing import Any
 
 from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import Kind, Read, Reading, Syntax
-from toolkit.extraction.places import in_code
+from toolkit.extraction.places import named
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
@@ -74,7 +74,7 @@ def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Readin
     """Read a thought between two marks; the walk looks into it."""
     depth, closing = 1, None
     for either in _pair(syntax.opener, syntax.closer).finditer(source.text, found.end(), source.limit):
-        if in_code(source, *either.span()):
+        if named(source, *either.span(), hides=True):
             continue
         depth += -1 if either.lastgroup else 1
         closing = either if either.lastgroup else closing
