@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from toolkit.extraction.negatives import announces, explains, hedged
 from toolkit.extraction.source import Source
 
-_FAR = 240
+_FAR, _LONGEST_LINE = 240, 2_000
 _QUOTED_LINE = re.compile(r"\s*+>(?!>)")
 _PROMPT = re.compile(r"\s*+(?:>>>|\.\.\.|In\s*+\[\d*+\]:|\$|#|//)\s")
 _DRESSING = re.compile(
@@ -22,7 +22,6 @@ _DRESSING = re.compile(
     r"(?:[\s`*_\"'\[{]++|\\n)*+",
     re.IGNORECASE,
 )
-_TICKS = re.compile(r"`++")
 _OPENED = re.compile(r"(?:^|[:\n])[ \t]*+\($")
 _CLOSED = re.compile(r"\)[ \t\r.;]*+(?:\n|$)")
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*+$")
@@ -94,11 +93,11 @@ def _explained(text: str, line: int, start: int, end: int, lead: str) -> bool:
 
 def marked_place(text: str, start: int) -> Place:
     """Judge the place of a call that a marker announces; none in a block quote, nor where a code span shows one."""
-    line = text.rfind("\n", max(0, start - _FAR), start) + 1
-    before = text[max(line, start - _FAR) : start]
-    if _QUOTED_LINE.match(before):
+    line = text.rfind("\n", max(0, start - _LONGEST_LINE), start) + 1
+    if (line or start < _LONGEST_LINE) and _QUOTED_LINE.match(text, line, start):
         return Place("own", "quoted")
-    return Place("own", "hedged" if before.endswith("`") and hedged(before) else None)
+    shows = text.startswith("`", start - 1) and start > line and hedged(text[max(line, start - _FAR) : start])
+    return Place("own", "hedged" if shows else None)
 
 
 def shown(text: str, start: int) -> bool:
@@ -134,7 +133,7 @@ def named(source: Source, start: int, end: int, hides: bool) -> bool:
 
     One that `hides` text, such as the end of a thought, needs a word for it, or else ends the thought.
     """
-    if in_code(source, start, end) or marked_place(source.text, start).veto == "quoted":
+    if source.in_code(start, end) or marked_place(source.text, start).veto == "quoted":
         return True
     text, before = source.text, source.text[max(0, start - 24) : start]
     if end + 1 >= source.limit:
@@ -146,15 +145,3 @@ def named(source: Source, start: int, end: int, hides: bool) -> bool:
     return (_NAMED if hides else _AFTER_WORD).search(before) is not None or (
         not hides and _ITEM.search(before) is not None
     )
-
-
-def in_code(source: Source, start: int, end: int) -> bool:
-    """Tell whether text[start:end] stands in a code span of its line."""
-    text = source.text
-    line = max(text.rfind("\n", max(0, start - _FAR), start) + 1, start - _FAR, 0)
-    if len(_TICKS.findall(text, line, start)) % 2 == 0:
-        return False
-    stop = text.find("\n", end, end + _FAR)
-    if stop < 0 and source.limit < end + _FAR:
-        source.touch_end()
-    return text.find("`", end, stop if stop >= 0 else min(end + _FAR, source.limit)) >= 0
