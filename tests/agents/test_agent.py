@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import threading
 import time
+import weakref
 
 import pydantic
 import pytest
@@ -45,6 +47,29 @@ PROMPTED = {
 
 
 @pytest.mark.parametrize("protocol", PROMPTED)
+class Idle(tk.AgentMiddleware):
+    def wrap_model_call(self, request, handler):
+        return handler(request)
+
+    def wrap_tool_call(self, request, handler):
+        return handler(request)
+
+
+@pytest.mark.parametrize("layers", [[], [Idle()]], ids=["bare", "wrapped"])
+@pytest.mark.parametrize("stream", [False, True], ids=["run", "stream"])
+def test_a_run_is_freed_with_its_trace_and_needs_no_collector(add, layers, stream):
+    agent = tk.Agent(tk.ScriptedModel([call(x=1, y=2), "3"]), [add], middleware=layers)
+    gc.collect()
+    gc.disable()
+    try:
+        trace = [event for event in agent.stream("go") if event.kind == "end"][-1].data["trace"] if stream else None
+        alive = weakref.ref(trace or agent.run("go"))
+        del trace
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 def test_prompted_arm_shows_and_reads_calls_in_the_protocols_words(add, protocol):
     model = tk.ScriptedModel([PROMPTED[protocol], "It is 3."])
     trace = tk.Agent(model, [add], arm="prompted", protocol=protocol).run("1 + 2?")
