@@ -46,7 +46,6 @@ PROMPTED = {
 }
 
 
-@pytest.mark.parametrize("protocol", PROMPTED)
 class Idle(tk.AgentMiddleware):
     def wrap_model_call(self, request, handler):
         return handler(request)
@@ -70,6 +69,7 @@ def test_a_run_is_freed_with_its_trace_and_needs_no_collector(add, layers, strea
         gc.enable()
 
 
+@pytest.mark.parametrize("protocol", PROMPTED)
 def test_prompted_arm_shows_and_reads_calls_in_the_protocols_words(add, protocol):
     model = tk.ScriptedModel([PROMPTED[protocol], "It is 3."])
     trace = tk.Agent(model, [add], arm="prompted", protocol=protocol).run("1 + 2?")
