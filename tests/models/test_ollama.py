@@ -435,3 +435,49 @@ def test_many_threads_share_one_model(fake_ollama, model):
     for thread in threads:
         thread.join()
     assert found == ["Hello there!"] * 8
+
+
+def loop(*before: str, times: int = 31, key: str = "content"):
+    return [{"message": {"role": "assistant", key: text}, "done": False} for text in [*before, *["1"] * times]]
+
+
+@pytest.mark.parametrize("key", ["content", "thinking"])
+def test_a_loop_that_the_server_gave_up_is_cut_at_its_length(fake_ollama, model, key):  # ollama#8786
+    fake_ollama.sends(*loop("The ", "code ", key=key))
+    reply = model.chat("Which code?")
+    assert (reply.finish_reason, reply.limit, reply.fault) == ("length", "loop", None)
+    assert (reply.text or reply.thinking).startswith("The code 111")
+
+
+def test_a_few_equal_pieces_and_no_end_are_no_loop(fake_ollama, model):
+    fake_ollama.sends(*loop("The ", times=9))
+    assert model.chat("Which code?").fault.kind == "server"
+
+
+def test_a_call_that_came_with_the_cap_is_not_run(fake_ollama, model):  # tools.native.cut_after_arguments
+    call = {"id": "c1", "function": {"name": "weather", "arguments": {"city": "Rome"}}}
+    fake_ollama.says(tool_calls=[call], done_reason="length", eval_count=25)
+    reply = model.chat("Go.", tools=[NESTED], options={"num_predict": 25})
+    assert (reply.tool_calls, reply.limit) == ((), "num_predict")
+    assert reply.raw["invalid_tool_calls"][0]["name"] == "weather"
+
+
+@pytest.mark.parametrize(("counted", "fault"), [(40, "parse"), (1, None)])
+def test_an_empty_reply_with_tools_lost_a_call(fake_ollama, model, counted, fault):  # issue 12, l04
+    fake_ollama.says(eval_count=counted)
+    reply = model.chat("Read a.log", tools=[NESTED])
+    assert (reply.fault and reply.fault.kind) == fault
+    assert (reply.fault is None) or "40 tokens" in reply.fault.message
+
+
+def test_an_empty_reply_for_which_tokens_were_counted_is_noted(fake_ollama, model):
+    fake_ollama.says(eval_count=3)
+    assert any("3 tokens were written" in note for note in model.chat("Hi").raw["notes"])
+
+
+def test_two_calls_of_one_id_get_two(fake_ollama, model):
+    calls = [{"id": "same", "function": {"name": "f", "arguments": {"x": n}}} for n in (1, 2)]
+    fake_ollama.says(tool_calls=calls)
+    made = model.chat("Hi", tools=[NESTED]).tool_calls
+    assert [call.arguments["x"] for call in made] == [1, 2]
+    assert len({call.id for call in made}) == 2

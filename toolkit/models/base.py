@@ -19,7 +19,7 @@ from toolkit.traces.json_text import in_html
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
 FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
-Limit = Literal["", "num_predict", "num_ctx", "thinking"]
+Limit = Literal["", "num_predict", "num_ctx", "thinking", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,8 @@ class Reply:
         tool_calls: calls that the server itself read (native arm).
         finish_reason: `stop`, `length` (see `limit`), `tool_calls`, `overflow`, `error`.
         limit: where `finish_reason` is `length`, which limit it was: `num_predict` the cap on writing, `num_ctx`
-            the window, `thinking` a cap that was spent before any answer (Source: chatlas#327).
+            the window, `thinking` a cap that was spent before any answer (Source: chatlas#327), `loop` a server's
+            patience with a reply that repeats itself (Source: ollama#8786).
         prompt_tokens: tokens of the prompt; None where the server does not say.
         cached_tokens: how many of them came from the prefix cache.
         completion_tokens: tokens written.

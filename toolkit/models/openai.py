@@ -60,20 +60,22 @@ class OpenAIAnswer(Answer):
 
     def feed(self, piece: Mapping[str, Any]) -> Iterator[Chunk]:
         """Take one piece and yield what can be shown of it."""
-        if piece.get("error"):
-            raise ServerError.read(200, piece["error"])
+        if piece.get("error") or ("choices" not in piece and piece.keys() & {"message", "detail"}):
+            raise ServerError.read(200, piece)
         self._count(piece)
         for choice in parts(piece, "choices"):
             self.finish = part(choice, "finish_reason", str) or self.finish
+            self.ended = self.ended or bool(self.finish)
             delta = part(choice, "delta", dict) or part(choice, "message", dict)
             for place, call in enumerate(parts(delta, "tool_calls")):
                 index = count(call, "index")
-                self.add_call(place if index is None else index, call)
+                self.add_call(index, call, apart=index is None and place > 0)
             text = part(choice, "text", str) or part(delta, "content", str)
             yield from self.say(text, part(delta, "reasoning_content", str) or part(delta, "reasoning", str))
 
     def _count(self, piece: Mapping[str, Any]) -> None:
-        """Note tokens and times; what is none is left out, for an answer is an answer without them."""
+        """Note tokens, times and the end; what is none is left out, for an answer is an answer without them."""
+        self.ended = self.ended or bool(piece.get("done"))
         if "load_seconds" in piece:  # in this process
             self.counts["load_seconds"] = seconds(piece, "load_seconds")
         if isinstance(usage := piece.get("usage"), dict):
@@ -202,16 +204,40 @@ class OpenAIModel(Backend):
 
 
 def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON of server-sent events, up to `[DONE]`."""
+    """Yield the JSON of server-sent events, up to `[DONE]`, or of a whole answer sent in their place."""
+    others = []
     for line in lines:
         name, _, data = line.partition(":")
         data = data.strip()
-        if name not in ("data", "error") or not data:
-            continue
         if data == "[DONE]":
+            yield {"done": True}
             return
+        if name not in ("data", "error"):
+            others += [line] if line.strip() and name not in ("", "event", "id", "retry") else []
+        elif data:
+            try:
+                piece = loads(data)
+            except ValueError as error:
+                raise ServerError(200, f"an event is no JSON ({error}): {data[:200]!r}") from None
+            yield checked(piece, dict, "an event") if name == "data" else {"error": piece}
+    if others:
+        yield from _documents(others)
+
+
+def _documents(lines: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON of an answer that is no event stream: one document, a list of some, or one a line."""
+    try:
+        found = loads("\n".join(lines))
+    except ValueError:
         try:
-            piece = loads(data)
-        except ValueError as error:
-            raise ServerError(200, f"an event is no JSON ({error}): {data[:200]!r}") from None
-        yield checked(piece, dict, "an event") if name == "data" else {"error": piece}
+            found = [loads(line) for line in lines]
+        except ValueError:
+            raise ServerError(200, f"it answered with no event stream: {lines[0][:200]!r}") from None
+    for document in found if isinstance(found, list) else [found]:
+        piece = checked(document, dict, "a document")
+        choices = parts(piece, "choices")
+        if not choices and "error" not in piece:
+            raise ServerError.read(200, piece)
+        yield piece
+        if not any("finish_reason" in choice for choice in choices):  # it does not say, and is whole
+            yield {"done": True}
