@@ -87,7 +87,7 @@ class FakeOllama:
         self._script.append(list(pieces))
         return self
 
-    def fails(self, status: int, error: str) -> FakeOllama:
+    def fails(self, status: int, error: Any) -> FakeOllama:
         """Queue an HTTP error."""
         self._script.append(Response(json.dumps({"error": error}), status, content_type="application/json"))
         return self
@@ -100,13 +100,13 @@ class FakeOllama:
     def _generate(self, request: Request) -> Response:
         body = json.loads(request.get_data())
         self.requests.append(body)
+        if self._script and isinstance(self._script[0], Response):
+            return self._script.pop(0)
         if body["model"] not in self.models:
             return Response(json.dumps({"error": f"model '{body['model']}' not found"}), 404)
         if not self._script:
             return Response(json.dumps({"error": "the script of the test has ended"}), 500)
         line = self._script.pop(0)
-        if isinstance(line, Response):
-            return line
         if isinstance(line, tuple):
             return Response(self._dripping(*line), content_type=NDJSON)
         return Response("".join(json.dumps(piece) + "\n" for piece in line), content_type=NDJSON)

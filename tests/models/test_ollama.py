@@ -14,6 +14,7 @@ import pytest
 from toolkit.errors import ConfigError, ModelNotFoundError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models import load_model
+from toolkit.models.base import Reply
 from toolkit.models.ollama import OllamaServer, same_model
 
 NESTED = {
@@ -52,7 +53,48 @@ def test_window_and_cap_are_always_sent_and_inside_options(fake_ollama, model): 
     model.chat("Hi")
     body = fake_ollama.requests[0]
     assert body["options"] == {"temperature": 0.0, "seed": 0, "num_ctx": 8192, "num_predict": 512}
-    assert set(body) == {"model", "messages", "stream", "options"}
+    assert set(body) == {"model", "messages", "stream", "options", "truncate", "shift"}
+
+
+def test_prompts_are_never_cut_nor_the_window_slid(fake_ollama, model):  # ollama#3839, ollama#14259
+    for ask in (lambda: model.chat("Hi"), lambda: model.complete("Hi")):
+        fake_ollama.says("x")
+        ask()
+    assert [(body["truncate"], body["shift"]) for body in fake_ollama.requests] == [(False, False)] * 2
+
+
+TOO_LONG = {
+    "error": {
+        "code": 400,
+        "message": "request (940 tokens) exceeds the available context size (256 tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 940,
+        "n_ctx": 256,
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "error", [json.dumps(TOO_LONG), TOO_LONG, TOO_LONG["error"]], ids=["nested", "object", "plain"]
+)
+def test_a_refused_prompt_is_an_overflow_with_both_counts(fake_ollama, model, error):
+    fake_ollama.fails(400, error)
+    reply = model.chat("Hi", options={"num_ctx": 256})
+    assert (reply.fault.kind, reply.finish_reason) == ("overflow", "overflow")
+    assert (reply.prompt_tokens, reply.fault.prompt_tokens, reply.fault.window) == (940, 940, 256)
+    assert Reply.from_dict(reply.to_dict()).fault == reply.fault
+
+
+def test_a_server_that_refuses_long_prompts_raises_no_alarm(fake_ollama, model):  # ollama#16428
+    fake_ollama.models["qwen3:4b"] = {}
+    known = "json: cannot unmarshal string into Go struct field ChatRequest.truncate of type bool"
+    for counted in (1024, 9):  # looks like a cut at half of the window, and like a count of the rest of a cached prompt
+        fake_ollama.says("x", prompt_eval_count=counted)
+        if counted == 1024:
+            fake_ollama.fails(400, known)
+        reply = model.chat("The rain in Spain stays mainly in the plain. " * 300, options={"num_ctx": 2048})
+        assert reply.fault is None
+    assert [body.get("truncate") for body in fake_ollama.requests] == [False, "?", False]
 
 
 @pytest.mark.parametrize("think", [True, False, "low", "high"], ids=str)

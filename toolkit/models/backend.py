@@ -33,31 +33,50 @@ class ServerError(ModelError):
         said: what the server said.
         kind: the server's own word for it, where it has one.
         prompt_tokens: length of the prompt, where the error tells it.
+        window: tokens that fit, where the error tells it.
     """
 
-    def __init__(self, status: int, said: str, kind: str = "", prompt_tokens: int | None = None) -> None:
+    def __init__(
+        self, status: int, said: str, kind: str = "", prompt_tokens: int | None = None, window: int | None = None
+    ) -> None:
         words = [f"HTTP {status}" if status >= 300 else "", kind, said]
         super().__init__(": ".join(word for word in words if word))
         self.status = status
         self.said = said
         self.kind = kind
         self.prompt_tokens = prompt_tokens
+        self.window = window
 
     @classmethod
     def read(cls, status: int, wire: Any) -> ServerError:
-        """Read an error as servers send it: text, JSON, or an object, which may lie under `error`."""
+        r"""Read an error as servers send it: text, JSON, or an object, which may lie under `error`.
+
+        Ollama packs the whole answer of its runner into the text, as JSON or as Go prints a map.
+
+        >>> ServerError.read(400, '{"error": "{\\"error\\": {\\"message\\": \\"too long\\"}}"}').said
+        'too long'
+        """
         if isinstance(wire, str):
             try:
-                wire = loads(wire)
+                inner = loads(wire)
             except ValueError:
-                return cls(status, wire)
-        if isinstance(wire, Mapping):
-            wire = wire.get("error", wire)
+                inner = None
+            if not isinstance(inner, Mapping):
+                printed = _GO_MAP.search(wire)
+                return cls(status, printed[1], printed[2]) if printed else cls(status, wire)
+            wire = inner
+        if isinstance(wire, Mapping) and wire.get("error"):
+            return cls.read(status, wire["error"])
         if not isinstance(wire, Mapping):
             return cls(status, str(wire))
-        said = str(wire.get("message") or wire.get("detail") or json.dumps(wire))
-        return cls(status, said, str(wire.get("type") or ""), count(wire, "n_prompt_tokens"))
+        said = wire.get("message") or wire.get("detail") or json.dumps(wire)
+        if isinstance(said, str) and said.startswith("{") and said != json.dumps(wire):
+            return cls.read(status, said)
+        kind = str(wire.get("type") or "")
+        return cls(status, str(said), kind, count(wire, "n_prompt_tokens"), count(wire, "n_ctx"))
 
+
+_GO_MAP = re.compile(r"map\[code:\d+ message:(.*) type:(\w+)\]", re.DOTALL)
 
 Kind = TypeVar("Kind", str, dict[str, Any], list[Any])
 _WORDS = {str: "text", dict: "an object", list: "a list"}
@@ -116,7 +135,9 @@ def fault_of(error: ServerError) -> tuple[Fault, str]:
         return Fault("parse", str(error)), raw.group(1) if raw else ""
     if "does not support tools" in error.said:
         return Fault("tools_unsupported", f"{error}; use the prompted or constrained arm."), ""
-    return Fault("overflow" if is_overflow(error.said, error.kind) else "server", str(error)), ""
+    if is_overflow(error.said, error.kind):
+        return Fault("overflow", str(error), error.prompt_tokens, error.window), ""
+    return Fault("server", str(error)), ""
 
 
 def is_overflow(message: str, kind: str = "") -> bool:
@@ -315,6 +336,10 @@ class Backend(ChatModel):
         """Return what the user has to mend, if that is what the server's error means."""
         return None
 
+    def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
+        """Return the reply, with a fault if the server cut the prompt without a word."""
+        return self.audit.judged(reply, body, None) if self.audit else reply
+
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say where the server did, or will do, otherwise than asked."""
         return []
@@ -335,9 +360,7 @@ class Backend(ChatModel):
             if mistake := self.mistake(error):
                 raise mistake from None
             answer.fail(error)
-        reply = answer.reply(self.name, time.perf_counter() - started)
-        if self.audit is not None:
-            reply = self.audit.judged(reply, body)
+        reply = self.judged(answer.reply(self.name, time.perf_counter() - started), body)
         raw: dict[str, Any] = {"request": body, "response": answer.closing}
         raw["notes"] = [*_notes(reply), *self.notes(request, reply)]
         if answer.invalid:
@@ -348,9 +371,11 @@ class Backend(ChatModel):
 
 def _notes(reply: Reply) -> list[str]:
     """Say what is odd about a reply of any server (Source: ollama#17588)."""
-    written = reply.completion_tokens or 0
-    visible = len(reply.text) + len(reply.thinking) + sum(len(repr(call.arguments)) for call in reply.tool_calls)
-    if reply.fault or written < 2 or (visible and (written <= 64 or written <= 2 * visible)):  # one token ends a turn
+    written, visible = reply.completion_tokens or 0, len(reply.text) + len(reply.thinking)
+    visible += sum(len(repr(call.arguments)) for call in reply.tool_calls)
+    # one token ends a turn; some characters are several tokens, and some templates write a few control tokens
+    most = 4 * visible + 16 if visible else 1
+    if reply.fault or written <= most:
         return []
     return [f"{written} tokens were written but only {visible} characters came: hidden thinking, or a lost call?"]
 

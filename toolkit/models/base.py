@@ -31,10 +31,14 @@ class Fault:
             `parse` a server that could not read its own model's call (its raw text is in `Reply.text`);
             `tools_unsupported` a model whose chat template has no place for `tools=`.
         message: what the server said.
+        prompt_tokens: of an overflow, the length of the prompt where the server tells it.
+        window: of an overflow, how many tokens fit where the server tells it.
     """
 
     kind: FaultKind
     message: str
+    prompt_tokens: int | None = None
+    window: int | None = None
 
 
 # llama.cpp aborts the process at 1; no prompt with its chat markers fits into fewer than this

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from toolkit.errors import ModelNotFoundError, UserError, closest
+from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai
 from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
@@ -61,6 +62,7 @@ class OllamaModel(Backend):
     """
 
     collects = OllamaAnswer
+    audit: WindowAudit
 
     def __init__(self, name: str, host: str | None = None, defaults: Options | None = None) -> None:
         self.name = f"ollama/{name}"
@@ -89,7 +91,8 @@ class OllamaModel(Backend):
         inner = {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
         if options.stop:
             inner["stop"] = list(options.stop)
-        body = {"model": self._model, "stream": True, "options": inner}
+        # never cut or slide in silence; always both, for another `shift` loads the model anew (Source: ollama#3839)
+        body = {"model": self._model, "stream": True, "truncate": False, "shift": False, "options": inner}
         optional = {"format": request.schema, "think": options.think, "keep_alive": options.keep_alive}
         body |= {name: value for name, value in optional.items() if value is not None}
         if request.prompt is not None:
@@ -102,6 +105,14 @@ class OllamaModel(Backend):
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
         """Send a body and yield the pieces of the answer."""
         return self.server.answer(route, body, options.timeout_s)
+
+    def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
+        """Return the reply; of a server too old to refuse a long prompt, with a fault if it seems to have cut it."""
+        asked, trained = body["options"]["num_ctx"], None
+        if self._looked:  # not looked up for this alone
+            trained = self._trained()
+        judged = self.audit.judged(reply, body, min(asked, trained or asked))
+        return reply if judged is reply or self.server.refuses else judged
 
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the model is not pulled."""
@@ -132,10 +143,12 @@ class OllamaModel(Backend):
 
         None where the server does not say (Source: ollama#2732, ollama-python#538).
         """
-        info = part(self._facts(), "model_info", dict)
-        trained = next((value for key, value in info.items() if key.endswith(".context_length")), None)
         loaded = self._mine(self.server.models("/api/ps")) or {}
-        return {"trained": trained, "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
+        return {"trained": self._trained(), "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
+
+    def _trained(self) -> int | None:
+        info = part(self._facts(), "model_info", dict)
+        return next((count(info, key) for key in info if key.endswith(".context_length")), None)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, digest of the model, version of the server; looked up once a minute."""
@@ -237,6 +250,20 @@ class OllamaServer(Connection):
             raise error if error.status else self.absent(error) from None
         except ValueError:
             raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
+
+    @cached_property
+    def refuses(self) -> bool:
+        """Tell whether the server refuses a prompt that is too long, as it is asked to; an old one ignores that.
+
+        One that knows the field says so of a value that is neither true nor false, before it looks for a model.
+        """
+        try:
+            self.look("/api/chat", {"model": "", "truncate": "?"})
+        except ServerError as error:
+            return "truncate" in error.said
+        except ToolkitError:
+            pass
+        return True  # nothing can be said
 
     def models(self, route: str = "/api/tags") -> dict[str, dict[str, Any]]:
         """Return name -> what the server says of each pulled model; of those in memory at `/api/ps`."""
