@@ -124,15 +124,31 @@ _SHORTEST_CALL = 5  # tokens
 _LOOP = 30  # equal pieces in a row after which Ollama gives a reply up
 
 
+# what servers say of a call that their parser, or their grammar, could not read; each parser has words of its own
+_UNREAD = re.compile(
+    r"pars(e|ing) (tool.?call|\w+ call|(\w+ )?(XML|JSON|function|arguments))|XML syntax error|expected element type|"
+    r"(empty|undeclared) (\w+ )?(function|tool)|(invalid|incomplete) (\w+ )?tool.?call|does not match ATEM|"
+    r"^tool '.*' not found|does not match the expected \S+ format|failed to parse input|empty grammar stack|^EOF$|"
+    r"^invalid character|^unexpected end of JSON|^json: cannot unmarshal",
+    re.IGNORECASE,
+)
+_RAW = re.compile(r"raw='(.*?)'(?:, err=.*)?$|Failed to parse input at pos \d+: (.*)", re.DOTALL)
+_NAMED = re.compile(
+    r"""(?:arguments for|undeclared \w+ function|^tool|incomplete \w+ tool call:) ["']([^"']+)["']|call to (\S+):"""
+)
+
+
 def fault_of(error: ServerError) -> tuple[Fault, str]:
     r"""Return the fault that an error of a server means, and the model's raw text if the error holds it.
+
+    A request that is refused (4xx) was not read by any model, so that nothing in it is a model's call.
 
     >>> fault_of(ServerError(500, "error parsing tool call: raw='{\"a\": 1', err=unexpected end"))[1]
     '{"a": 1'
     """
-    if "parsing tool call" in error.said or "parsing tool_call" in error.said:  # QUIRK ollama#12064, ollama#17638
-        raw = re.search(r"raw='(.*)', err=", error.said, re.DOTALL)
-        return Fault("parse", str(error)), raw.group(1) if raw else ""
+    if not 400 <= error.status < 500 and _UNREAD.search(error.said):  # QUIRK ollama#12064, ollama#17638, ollama#12380
+        raw = _RAW.search(error.said)
+        return Fault("parse", str(error)), (raw[1] or raw[2] or "") if raw else ""
     if "does not support tools" in error.said:
         return Fault("tools_unsupported", f"{error}; use the prompted or constrained arm."), ""
     if is_overflow(error.said, error.kind):
@@ -147,6 +163,8 @@ def is_overflow(message: str, kind: str = "") -> bool:
     True
     """
     said = f"{kind} {message}".casefold()
+    if kind == "server_error":  # of llama.cpp: slots that share one window filled it together
+        return False
     signs = ("exceed_context_size", "context size", "context length", "context window", "maximum context", "num_ctx",
              "prompt is too long", "prompt too long")  # fmt: skip
     return any(sign in said for sign in signs)
@@ -212,7 +230,8 @@ class Answer(ABC):
         if raw:
             self.unread.append(raw)
         elif self.fault.kind == "parse":
-            self._lose(f"{error.said} (What the model wrote is lost.)")
+            named = _NAMED.search(error.said)
+            self._lose(f"{error.said} (What the model wrote is lost.)", name=(named[1] or named[2]) if named else "")
         if error.prompt_tokens:
             self.counts["prompt_tokens"] = error.prompt_tokens
 
@@ -222,15 +241,18 @@ class Answer(ABC):
         QUIRK ollama#8786: a reply that loops is ended by the server without a last piece; where it did not loop,
         something broke, and what came is no answer (Source: hermes-agent#11984).
         """
-        if self.ended or self.fault:
-            return
-        last = {
-            (text + thought).strip() for text, thought in zip(self.text[-_LOOP:], self.thinking[-_LOOP:], strict=True)
-        }
-        if len(self.text) >= _LOOP and len(last) == 1:
-            self.finish = "loop"
-        else:
-            self.fail(ServerError(0, "The answer broke off: its last piece is missing."))
+        if not self.ended and self.fault is None:
+            if self._loops():
+                self.finish = "loop"
+            else:
+                self.fail(ServerError(0, "The answer broke off: its last piece is missing."))
+
+    def _loops(self) -> bool:
+        said = [text + thought for text, thought in zip(self.text, self.thinking, strict=True)]
+        if len(said) >= _LOOP and len({piece.strip() for piece in said[-_LOOP:]}) == 1:
+            return True
+        end = "".join(said[-_LOOP:])[-40 * _LOOP :]  # or in one piece
+        return any(end.endswith(end[-size:] * _LOOP) for size in range(1, 41) if end)
 
     def reply(self, model: str, seconds: float) -> Reply:
         """Return the whole answer of a request that took so long, loading included."""
@@ -252,10 +274,10 @@ class Answer(ABC):
             text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault, **self.counts
         )
 
-    def _lose(self, why: str, calls: tuple[ToolCall, ...] = ()) -> None:
-        """Note calls that were tried and are not in the reply; one of which nothing is known by default."""
+    def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
+        """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""
         known = [{"name": call.tool_name, "id": call.id, "args": call.arguments, "error": why} for call in calls]
-        self.invalid += known or [{"name": "", "id": call_id(self.turn, 0, "", why), "error": why}]
+        self.invalid += known or [{"name": name, "id": call_id(self.turn, 0, name, why), "error": why}]
 
     def _swallowed(self) -> None:
         """Note a reply of which nothing came: a server drops a call that it cannot read (Source: ollama#17588)."""
