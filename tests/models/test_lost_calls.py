@@ -10,7 +10,7 @@ import toolkit as tk
 from toolkit.evaluation.cases import case_from_dict
 from toolkit.evaluation.scoring import score
 from toolkit.models import load_model
-from toolkit.models.backend import ServerError, fault_of
+from toolkit.models.wire import ServerError, fault_of
 
 ran = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
@@ -14,7 +15,7 @@ import pytest
 from toolkit.errors import ConfigError, ModelNotFoundError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models import load_model
-from toolkit.models.base import Reply
+from toolkit.models.base import Options, Reply
 from toolkit.models.ollama import OllamaServer, same_model
 
 NESTED = {
@@ -29,6 +30,10 @@ NESTED = {
         },
     },
 }
+PLAIN = {
+    "top_k": 40, "top_p": 0.9, "min_p": 0.0, "typical_p": 1.0, "repeat_penalty": 1.0, "repeat_last_n": 64,
+    "presence_penalty": 0.0, "frequency_penalty": 0.0,
+}  # fmt: skip
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -52,7 +57,7 @@ def test_window_and_cap_are_always_sent_and_inside_options(fake_ollama, model): 
     fake_ollama.says("x")
     model.chat("Hi")
     body = fake_ollama.requests[0]
-    assert body["options"] == {"temperature": 0.0, "seed": 0, "num_ctx": 8192, "num_predict": 512}
+    assert body["options"] == {**PLAIN, "temperature": 0.0, "seed": 0, "num_ctx": 8192, "num_predict": 512}
     assert set(body) == {"model", "messages", "stream", "options", "truncate", "shift"}
 
 
@@ -102,12 +107,55 @@ def test_think_is_sent_as_given(fake_ollama, model, think):  # ollama#11751
 
 def test_every_option_reaches_its_place(fake_ollama, model):
     fake_ollama.says("x")
-    options = {"temperature": 0.7, "seed": 3, "num_ctx": 4096, "num_predict": 9, "top_p": 0.9, "top_k": 20}
-    more = {"min_p": 0.1, "repeat_penalty": 1.1, "stop": ["END"], "keep_alive": "10m"}
-    model.chat("Hi", options={**options, **more})
+    options = {
+        "temperature": 0.7, "seed": 3, "num_ctx": 4096, "num_predict": 9, "top_p": 0.8, "top_k": 20, "min_p": 0.1,
+        "typical_p": 0.9, "repeat_penalty": 1.1, "repeat_last_n": 32, "presence_penalty": 0.2, "frequency_penalty": 0.3,
+        "num_keep": 8, "stop": ["END"], "num_batch": 64, "num_gpu": 0, "num_thread": 2, "main_gpu": 1,
+        "use_mmap": False,
+    }  # fmt: skip
+    outside = {"think": True, "keep_alive": "10m", "timeout_s": 9.0}
+    assert {*options, *outside} == {item.name for item in dataclasses.fields(Options)}
+    model.chat("Hi", options={**options, **outside})
     body = fake_ollama.requests[0]
-    assert body["options"] == {**options, "min_p": 0.1, "repeat_penalty": 1.1, "stop": ["END"]}
-    assert body["keep_alive"] == "10m"
+    assert body["options"] == options
+    assert (body["keep_alive"], body["think"]) == ("10m", True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "think", "sent"),
+    [(CITY, None, False), (CITY, True, True), (CITY, "low", "low"), (None, None, None), (None, False, False)],
+    ids=str,
+)
+def test_a_held_reply_is_not_thought_about_unless_that_is_asked(fake_ollama, model, schema, think, sent):
+    fake_ollama.says('{"city": "Oslo"}')
+    model.chat("Hi", schema=schema, options={"think": think})
+    assert fake_ollama.requests[0].get("think") == sent
+
+
+PARAMETERS = """num_ctx                        512
+stop                           "<|im_start|>"
+stop                           "a \\"b\\""
+temperature                    0.3"""
+
+
+@pytest.mark.parametrize(
+    ("own", "sent"),
+    [([], None), (["END"], ["END", "<|im_start|>", 'a "b"']), (["<|im_start|>"], ["<|im_start|>", 'a "b"'])],
+    ids=str,
+)
+def test_stops_of_ones_own_come_on_top_of_the_modelfiles(fake_ollama, model, own, sent):  # ollama#4524
+    fake_ollama.models["qwen3:4b"]["parameters"] = PARAMETERS
+    fake_ollama.says("x")
+    model.chat("Hi", options={"stop": own})
+    assert fake_ollama.requests[0]["options"].get("stop") == sent
+
+
+@pytest.mark.parametrize("name", ["num_ctx", "num_thread", "num_batch", "num_gpu"])
+def test_what_loads_the_model_anew_is_noted(fake_ollama, model, name):
+    for value in (32, 64):
+        fake_ollama.says("x")
+        reply = model.chat("Hi", options={name: value})
+    assert f"{name} changed from 32 to 64: Ollama loads the model again" in reply.raw["notes"]
 
 
 def test_unknown_option_is_refused(model):  # ollama-python#663

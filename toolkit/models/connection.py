@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ConfigError, ModelNotFoundError
-from toolkit.models.backend import ServerError
+from toolkit.models.wire import ServerError
 from toolkit.secrets import Mask, scrub
 from toolkit.traces.json_text import loads
 

@@ -9,6 +9,7 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -16,14 +17,19 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai
-from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
+from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
+from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.window import WindowAudit
+from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
 from toolkit.traces.json_text import loads
 
-_SAMPLING = ("temperature", "seed", "num_ctx", "num_predict", "top_p", "top_k", "min_p", "repeat_penalty")
+# what Ollama takes where neither request nor Modelfile says anything
+_PLAIN = {"top_k": 40, "top_p": 0.9, "min_p": 0.0, "typical_p": 1.0, "repeat_penalty": 1.0, "repeat_last_n": 64,
+          "presence_penalty": 0.0, "frequency_penalty": 0.0}  # fmt: skip
+_STOP = re.compile(r'^stop\s+("(?:[^"\\]|\\.)*")', re.MULTILINE)
 _SECONDS_A_LOOK_HOLDS = 60.0
 _KEY = "OLLAMA_API_KEY"  # which the official client sends
 
@@ -72,7 +78,7 @@ class OllamaModel(Backend):
         self._host = host
         self._open_server: OllamaServer | None = None
         self._looked: tuple[float, dict[str, Any]] | None = None
-        self._last_ctx: int | None = None
+        self._last_loading: dict[str, Any] = {}
 
     @property
     def server(self) -> OllamaServer:
@@ -88,12 +94,13 @@ class OllamaModel(Backend):
         `tool_choice` is not sent: Ollama accepts and ignores it (Source: ollama#11171, ollama#17921).
         """
         options = request.options
-        inner = {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
-        if options.stop:
-            inner["stop"] = list(options.stop)
+        told = (*SAMPLING, *LOADING, "num_predict", "num_keep")
+        inner = _PLAIN | {name: value for name in told if (value := getattr(options, name)) is not None}
+        if options.stop:  # a list of one's own takes the place of the Modelfile's (Source: ollama#4524)
+            inner["stop"] = list(dict.fromkeys([*options.stop, *self._stops()]))
         # never cut or slide in silence; always both, for another `shift` loads the model anew (Source: ollama#3839)
         body = {"model": self._model, "stream": True, "truncate": False, "shift": False, "options": inner}
-        optional = {"format": request.schema, "think": options.think, "keep_alive": options.keep_alive}
+        optional = {"format": request.schema, "think": request.think, "keep_alive": options.keep_alive}
         body |= {name: value for name, value in optional.items() if value is not None}
         if request.prompt is not None:
             return "/api/generate", body | {"prompt": request.prompt, "raw": True}
@@ -123,9 +130,11 @@ class OllamaModel(Backend):
         options, notes = request.options, []
         if request.tool_choice:
             notes.append(f"tool_choice={request.tool_choice!r} was not sent: Ollama ignores it")
-        if self._last_ctx not in (None, options.num_ctx):
-            notes.append(f"num_ctx changed from {self._last_ctx} to {options.num_ctx}: Ollama loads the model again")
-        self._last_ctx = options.num_ctx
+        loading = {name: getattr(options, name) for name in LOADING}
+        for name, before in self._last_loading.items():
+            if before != loading[name]:
+                notes.append(f"{name} changed from {before} to {loading[name]}: Ollama loads the model again")
+        self._last_loading = loading
         if options.think is False and (reply.thinking or "<think>" in reply.text):
             notes.append("think=False was not honoured: the reply holds thinking")
         return notes
@@ -145,6 +154,10 @@ class OllamaModel(Backend):
         """
         loaded = self._mine(self.server.models("/api/ps")) or {}
         return {"trained": self._trained(), "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
+
+    def _stops(self) -> list[str]:
+        """Return the stop strings of the Modelfile."""
+        return [str(loads(word)) for word in _STOP.findall(part(self._facts(), "parameters", str))]
 
     def _trained(self) -> int | None:
         info = part(self._facts(), "model_info", dict)

@@ -14,24 +14,28 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.messages import to_openai
-from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
+from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
+from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.window import WindowAudit
+from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
 from toolkit.traces.json_text import loads
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
 # what a server says about a model that stays the same from look to look
 _LASTING = ("owned_by", "meta", "root", "max_model_len", "quantization", "arch")
-_SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
+_WORDS = {"num_keep": "n_keep"}  # an option -> llama.cpp's word for it
+_UNSENT = (*LOADING, "keep_alive")
 _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def request_body(request: ChatRequest) -> dict[str, Any]:
     """Return the body of a streamed request, for a chat or a raw completion."""
     options, body = request.options, dict(_STREAMED)
-    body |= {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
+    told = {name: getattr(options, name) for name in (*SAMPLING, *_WORDS)}
+    body |= {_WORDS.get(name, name): value for name, value in told.items() if value is not None}
     body["max_tokens"] = options.num_predict
     if options.stop:
         body["stop"] = list(options.stop)
@@ -48,10 +52,10 @@ def request_body(request: ChatRequest) -> dict[str, Any]:
             body["tool_choice"] = {"auto": "auto", "none": "none"}.get(request.tool_choice, named)
             if request.tool_choice in ("any", "required"):
                 body["tool_choice"] = "required"
-    if isinstance(options.think, bool):
-        body["chat_template_kwargs"] = {"enable_thinking": options.think}
-    elif options.think is not None:
-        body["chat_template_kwargs"] = {"reasoning_effort": options.think}
+    if isinstance(request.think, bool):
+        body["chat_template_kwargs"] = {"enable_thinking": request.think}
+    elif request.think is not None:
+        body["chat_template_kwargs"] = {"reasoning_effort": request.think}
     return {"messages": [wire for message in request.messages for wire in to_openai(message)], **body}
 
 
@@ -147,7 +151,7 @@ class OpenAIModel(Backend):
 
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say which options were not sent."""
-        unsent = [name for name in ("num_ctx", "keep_alive") if getattr(request.options, name) is not None]
+        unsent = [name for name in _UNSENT if getattr(request.options, name) is not None]
         return [f"not sent, for the server sets it: {', '.join(unsent)}"]
 
     @property

@@ -6,7 +6,7 @@ models and languages, so they are learnt from the replies of the model itself.
 
 Source: ollama#17889 (200 after a silent cut), ollama#17427 (half the window), ollama#4079 (window / slots).
 
-Not here: servers that refuse a long prompt; they say so, see `backend.is_overflow`.
+Not here: servers that refuse a long prompt; they say so, see `wire.is_overflow`.
 """
 
 from __future__ import annotations
