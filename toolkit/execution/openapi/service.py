@@ -122,7 +122,7 @@ class OpenAPIService:
     @functools.cached_property
     def _known(self) -> dict[str, tuple[Operation, ReadyTool]]:
         """Return the operations by raw id and by name, which counts before; the first of an id that two share."""
-        made = [(operation, make_ready(self._tool(operation))) for operation in self.operations]
+        made = [(operation, _ready(operation, self._tool(operation))) for operation in self.operations]
         by_id = {item[0].id: item for item in reversed(made)}
         return by_id | {item[0].name: item for item in made}
 
@@ -144,6 +144,14 @@ class OpenAPIService:
 
     def __repr__(self) -> str:
         return f"OpenAPIService({self.spec.title!r}, {len(self.operations)} operations)"
+
+
+def _ready(operation: Operation, tool: Tool) -> ReadyTool:
+    """Return the tool of an operation, which takes the declared names alone unless its body takes more."""
+    ready = make_ready(tool)
+    if operation.body and operation.body.more:
+        return ready
+    return replace(ready, accepted=frozenset(item.argument for item in operation.arguments))
 
 
 def _home(service: OpenAPIService) -> frozenset[Origin]:
