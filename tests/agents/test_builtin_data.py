@@ -177,12 +177,24 @@ def test_langchains_names_are_ours(name):
     kind = getattr(tk.middleware, name)
     assert kind is getattr(tk.middleware, kind.__name__)
     assert kind.__name__ != name
-    assert f"| `{kind.__name__}` | `{name}` | " in tk.middleware.names_table()
+    in_table = f"| `{kind.__name__}` | `{name}` | " in tk.middleware.names_table()
+    assert in_table is issubclass(kind, tk.AgentMiddleware)  # an exception has no place among middleware
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("ToolRety", "ToolRetry"), ("PIIMidleware", "PIIMiddleware"), ("toolcalllimit", "ToolCallLimit")]
+)
+def test_a_misspelt_name_names_the_nearest_and_the_list(word, near):
+    with pytest.raises(AttributeError, match=f"has no '{word}'. Did you mean '{near}'.* Known: .*ContextEditing"):
+        getattr(tk.middleware, word)
+    assert not hasattr(tk.middleware, "__wrapped__")
 
 
 def test_the_table_has_a_line_for_each_class():
     lines = tk.middleware.names_table().splitlines()[2:]
-    assert [line.split("`")[1] for line in lines] == sorted({kind.__name__ for kind in middlewares().values()})
+    assert [line.split("`")[1] for line in lines] == sorted(
+        {kind.__name__ for kind in middlewares().values() if issubclass(kind, tk.AgentMiddleware)}
+    )
     assert all(line.endswith(". |") for line in lines)
 
 

@@ -80,7 +80,7 @@ def _either(nodes: list[Node]) -> Node:
 
 def _tag(spec: OpenAPISpec, discriminator: Mapping[str, Any], own: Mapping[str, Any], base: str) -> dict[str, Node]:
     name, values = discriminator.get("propertyName"), list(map(str, as_mapping(discriminator.get("mapping"))))
-    item, there, _ = spec.follow(own.get(name), base)
+    item, there, _ = spec.follow(own.get(str(name)), base)
     if not values or not isinstance(item, Mapping) or item.get("type") != "string" or {"enum", "const"} & set(item):
         return {}
     return {str(name): ({**item, "enum": values}, there)}

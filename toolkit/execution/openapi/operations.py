@@ -352,7 +352,6 @@ class _FlatReader:
             needs = [*needs, tag_of(self._spec, node, base)]
         return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
 
-
     def _note_more(self, node: Mapping[str, Any], base: str) -> None:
         """Note what keys a schema takes beside its properties; only what it says: a misspelt name is no further key.
 

@@ -74,7 +74,8 @@ def _filled(server: Mapping[str, Any]) -> str:
 def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> HttpRequest:
     """Build the request of an operation.
 
-    Arguments that the operation does not declare go into a body that takes further keys, else they are left out. Null counts as not given, except in a body.
+    Arguments that the operation does not declare go into a body that takes further keys, else they are left out. Null
+    counts as not given, except in a body.
 
     Args:
         operation: what to call.
