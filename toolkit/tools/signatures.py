@@ -15,6 +15,8 @@ from toolkit.errors import ConfigError
 from toolkit.tools.injected import injected_type
 from toolkit.tools.wiring import parameters_of
 
+_PLAIN = (str, int, float, bool, list, dict, Any)
+
 
 def describe(function: Callable[..., Any], filled: Collection[str] = ()) -> dict[str, Any]:
     """Return name, description and parameters (their JSON Schema) of a typed function, without those `filled` for it.
@@ -30,15 +32,11 @@ def describe(function: Callable[..., Any], filled: Collection[str] = ()) -> dict
 
     name = getattr(function, "__name__", type(function).__name__)
     summary, words = _docstring(function)
-    fields = _fields(function, name, filled)
+    fields = {k: v for k, v in _fields(function, name, filled).items() if v[1] is ... or has_schema(v[0])}
     try:
         parameters = _parameters(name, fields)
     except pydantic.errors.PydanticUserError as error:
-        fields = {key: field for key, field in fields.items() if field[1] is ... or has_schema(field[0])}
-        try:
-            parameters = _parameters(name, fields)
-        except pydantic.errors.PydanticUserError:
-            raise ConfigError(f"Cannot make a JSON Schema for {name!r}: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"Cannot make a JSON Schema for {name!r}: {str(error).splitlines()[0]}") from None
     for key in words.keys() & fields.keys():
         parameters["properties"][key].setdefault("description", words[key])
     return {"name": name, "description": summary, "parameters": parameters}
@@ -63,13 +61,14 @@ def _parameters(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def has_schema(hint: Any) -> bool:
     """Tell whether a type has a JSON Schema, so that a model can write a value of it."""
+    if hint in _PLAIN:
+        return True
     import pydantic
 
     try:
-        pydantic.TypeAdapter(hint).json_schema()
+        return pydantic.TypeAdapter(hint).json_schema().get("type") != "null"  # nothing else is left of some unions
     except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation):
         return False
-    return True
 
 
 def _fields(function: Callable[..., Any], name: str, filled: Collection[str]) -> dict[str, Any]:
