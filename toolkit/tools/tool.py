@@ -59,7 +59,8 @@ class Tool:
         check_schema(self.parameters, self.name)
         if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
             names = parameters_of(self.function) if self.function else None
-            check_inputs(self.name, self.inputs_from_state or {}, {*self.properties, *(names or ())})
+            known = None if names is None and not self.properties else {*self.properties, *(names or ())}
+            check_inputs(self.name, self.inputs_from_state or {}, known)
             check_outputs(self.name, self.outputs_to_state or {}, self.outputs_to_string or {})
         if self.inputs_from_state and self.required:
             needed = [name for name in self.required if name not in self.inputs_from_state.values()]
