@@ -5,20 +5,26 @@ A call of a tool with `{"case": NAME}` is answered with the result of that name.
 
 import json
 import sys
+from typing import Any
 
-TOOLS, RESULTS = map(json.loads, sys.argv[1:])
 INFO = {"capabilities": {"tools": {}}, "serverInfo": {"name": "scripted", "version": "1"}}
 
-for line in sys.stdin:
-    message = json.loads(line)
+
+def answer(message: dict[str, Any], tools: Any, results: Any) -> dict[str, Any]:
     given = message.get("params", {})
     answers = {
-        "initialize": lambda g=given: {"protocolVersion": g["protocolVersion"], **INFO},
-        "tools/list": lambda: {"tools": TOOLS},
-        "tools/call": lambda g=given: RESULTS[g["arguments"]["case"]],
+        "initialize": lambda: {"protocolVersion": given["protocolVersion"], **INFO},
+        "tools/list": lambda: {"tools": tools},
+        "tools/call": lambda: results[given["arguments"]["case"]],
         "ping": dict,
     }
-    if "id" in message:
-        known = answers.get(message["method"])
-        answer = {"result": known()} if known else {"error": {"code": -32601, "message": "no such method"}}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+    known = answers.get(message["method"])
+    return {"result": known()} if known else {"error": {"code": -32601, "message": "no such method"}}
+
+
+if __name__ == "__main__":
+    told = [json.loads(argument) for argument in sys.argv[1:]]
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" in asked:
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer(asked, *told)}), flush=True)

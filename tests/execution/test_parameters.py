@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import operator
 import typing
 from collections.abc import Awaitable, Callable
@@ -109,6 +110,29 @@ def test_a_schema_of_ones_own_does_not_require_it():
     assert invoke(tool, state, query="a", user="Bo").result == "a for Bo, 1"  # the model wins, as in Haystack
     lacking = invoke(tool, tk.State({"who": {"type": str}}), query="a")
     assert "user: expected a value (the state has no 'who' yet)" in lacking.result
+
+
+# ------------------------------------------------------------------ names of arguments that nobody has
+@pytest.mark.parametrize("arm", ["native", "prompted"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"town": "Hull", "limt": 3}, "limt: expected 'limit', got an unknown name"),
+        ({"town": "Hull", "limit": 2, "limt": 3}, "2 of Hull"),
+        ({"town": "Hull", "zebra": 3}, "5 of Hull"),
+        ({"town": "Hull", "limit": "2", "zebra": 3}, "2 of Hull"),
+    ],
+)
+def test_an_agent_leaves_out_a_stranger_but_no_misspelt_name(given, said, arm):
+    """As of the query of a REST call (fastmcp#380 of punkpeye): what is left out in silence is another question."""
+
+    def tides(town: str, limit: int = 5) -> str:
+        """List tides."""
+        return f"{limit} of {town}"
+
+    written = f"<tool_call>{json.dumps({'name': 'tides', 'arguments': given})}</tool_call>"
+    model = tk.ScriptedModel([tk.ToolCall("tides", given) if arm == "native" else written, "done"])
+    assert said in tk.Agent(model, [tides], arm=arm).run("go").tool_results[0].result
 
 
 # ------------------------------------------------------------------ what a tool may ask for

@@ -96,6 +96,11 @@ def test_a_toolset_that_connects_lazily_is_warmed_up(road, nested):
     assert lazy.warmed == 1
 
 
+def test_a_sum_holds_what_a_lazy_part_connects_to():
+    assert (Lazy() + ONE).names == (Lazy() + [ONE]).names == ["noon", "a"]
+    assert (tk.Toolset([ONE]) + Lazy()).names == tk.Toolset([ONE, Lazy()]).names == ["a", "noon"]
+
+
 def test_a_toolset_of_another_library_is_warmed_up():
     class Theirs:
         tools = ()

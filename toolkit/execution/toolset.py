@@ -120,7 +120,7 @@ class Toolset:
         return {tool.name: tool for tool in self.tools}[key]
 
     def __add__(self, other: Any) -> Toolset:
-        return Toolset([*self, other] if isinstance(other, Tool) else [*self, *as_tools(other)])
+        return Toolset([self, other])
 
     @property
     def names(self) -> list[str]:
