@@ -90,6 +90,15 @@ def test_the_model_is_shown_that_further_keys_are_taken(echo):
     assert '"additionalProperties": {"type": "integer"}' in json.dumps(schema)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_pattern_that_cannot_be_checked_is_passed_over(nested, echo):
+    odd = {**NAME, "patternProperties": {"(?P<x": TEXT, "^x-": TEXT}}
+    schema = {"type": "object", "properties": {"inner": odd}} if nested else odd
+    given = {"name": "tern", "x-berth": "7"}
+    assert not call(document(echo.url, schema), {"inner": given} if nested else given).error
+    assert echo.last.json == ({"inner": given} if nested else given)
+
+
 def test_an_argument_of_the_query_stays_out_of_an_open_body(echo):
     query = [{"name": "dry", "in": "query", "schema": {"type": "boolean"}}]
     spec = document(echo.url, {**NAME, "additionalProperties": True}, parameters=query)

@@ -122,7 +122,8 @@ class SchemaWriter:
                 out[key] = [self._write(item, base, joined) for item in node[key]]
         for key in _NAMED:
             if isinstance(node.get(key), Mapping):
-                out[key] = self._properties(node[key], base)
+                given = {n: item for n, item in node[key].items() if key != "patternProperties" or is_pattern(n)}
+                out[key] = self._properties(given, base)
         if isinstance(node.get("required"), list) and (required := self._required(node, base)):
             out["required"] = required
         if not part and "discriminator" in node:
