@@ -92,7 +92,18 @@ class Result:
         wrong = self.rows[~self.rows["right"]]
         if recipe is not None:
             wrong = wrong[wrong["recipe"] == recipe]
-        wanted = ["recipe", "case", "tags", "outcome", "detail", "question", "expects_call", "expected", "calls", "text"]
+        wanted = [
+            "recipe",
+            "case",
+            "tags",
+            "outcome",
+            "detail",
+            "question",
+            "expects_call",
+            "expected",
+            "calls",
+            "text",
+        ]
         return wrong.reindex(columns=wanted).reset_index(drop=True)
 
     def outcomes(self) -> Any:
@@ -281,7 +292,9 @@ def display_table(table: Any) -> Any:
     shown["right"] = [repr(Rate.of(*map(int, counts))) for counts in table[_COUNTS].to_numpy()]
     for column, out_of in _OUT_OF.items():
         shown[column] = [f"{k}/{n}" for k, n in zip(table[column], table[out_of], strict=True)]
-    return shown.drop(columns=["judged", "cases", "rate", "low", "high", *set(_OUT_OF.values())]).rename(columns=_HEADINGS)
+    return shown.drop(columns=["judged", "cases", "rate", "low", "high", *set(_OUT_OF.values())]).rename(
+        columns=_HEADINGS
+    )
 
 
 def readable(frame: Any, wrap: bool = True) -> Any:
