@@ -28,6 +28,7 @@ from __future__ import annotations
 import difflib
 import heapq
 import itertools
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -179,3 +180,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     hint = f"Did you mean {near[0]!r}? " if near else ""
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return f"{hint}Known: {', '.join(names[:_MOST_NAMED]) or 'none'}{more}."
+
+
+def install_hint(extra: str) -> str:
+    """Return what to install for an extra, by its packages: a wheel of one's own has no name that pip could look up.
+
+    >>> install_hint("embedded")  # doctest: +ELLIPSIS
+    "Install: pip install 'xllamacpp>=..."
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = [line.partition(";") for line in requires("local-tool-calling") or ()]
+    except PackageNotFoundError:  # run from a folder
+        lines = []
+    wanted = [name.strip() for name, _, mark in lines if re.search(rf"extra *== *.{extra}\b", mark)]
+    return f"Install: pip install {' '.join(map(repr, wanted)) or f'.[{extra}] in the folder of the toolkit'}"

@@ -299,3 +299,16 @@ def test_names_given_twice_stay_apart_even_where_a_number_is_taken():
 def test_headers_of_a_readable_table_are_escaped():
     frame = pd.DataFrame({"<script>a</script>": [1]}, index=pd.Index(["<script>b</script>"], name="<script>c</script>"))
     assert "<script>" not in tk.evaluation.readable(frame).to_html()
+
+
+def test_the_bar_names_the_recipe_and_tells_the_time_by_what_was_asked(tmp_path, monkeypatch, capsys):
+    """promptfoo#1114, distilabel#260: replies from a store made the time left swing."""
+    from tqdm.std import tqdm
+
+    seen = []
+    monkeypatch.setattr(tqdm, "update", lambda bar, n=1: (setattr(bar, "n", bar.n + n), seen.append(
+        (bar.desc, bar.n, bar.initial, bar.smoothing))))  # fmt: skip
+    first = tk.ScriptedModel(LINES)
+    tk.evaluate(RECIPE, CASES[:3], models={"scripted": first}, store=tmp_path / "s.sqlite", progress=False)
+    tk.evaluate(RECIPE, CASES, models={"scripted": tk.ScriptedModel(LINES)}, store=tmp_path / "s.sqlite")
+    assert seen == [("hermes prompted: ", at, min(at, 3), 0) for at in range(1, 6)]

@@ -310,7 +310,7 @@ def test_bad_path_is_said_before_llama_cpp_sees_it(tmp_path, path, message):
 
 def test_missing_extra_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(UserError, match=r"pip install 'local-tool-calling\[embedded\]'"):
+    with pytest.raises(UserError, match=r"pip install 'xllamacpp>="):
         load_model("embedded/smollm2-135m").check()
 
 

@@ -159,8 +159,8 @@ def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | 
     """Load cases.
 
     Args:
-        source: a name that `list_cases` gives, "all" for all single requests, "runs" for all whole runs, a path to a
-            JSONL file, or cases themselves.
+        source: a name that `list_cases` gives, "all" for all single requests, "demo" for the easy ones of them, "runs"
+            for all whole runs, a path to a JSONL file, or cases themselves.
         tags: keep only the cases that carry all of these.
         worlds: worlds of your own that the cases name, {"bank": Bank}.
 
@@ -180,17 +180,18 @@ def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | 
                 f"The id {name!r} of a case holds half a character. Results are paired by id; write it anew."
             )
     cases = Cases(tuple(found))
-    return cases.tagged(*tags) if tags else cases
+    wanted = (*tags, "demo") if source == "demo" else tags
+    return cases.tagged(*wanted) if wanted else cases
 
 
 def _paths(source: str | Path) -> list[Path]:
     folder, known = resources.root() / "data" / "cases", list_cases()
-    if str(source) in ("all", "runs"):
+    if str(source) in ("all", "demo", "runs"):
         return [folder / f"{name}.jsonl" for name in known if name.startswith("runs/") == (str(source) == "runs")]
     for path in (folder / f"{source}.jsonl", Path(source).expanduser()):
         if path.is_file():
             return [path]
-    names = ", ".join([*known, "all", "runs"])
+    names = ", ".join([*known, "all", "demo", "runs"])
     raise ConfigError(f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {names}.")
 
 

@@ -1,4 +1,4 @@
-"""Tell whether any call could give what a case expects: a value outside the tool's schema is a slip of whoever wrote it.
+"""Tell whether any call could give what a case expects: a value outside the tool's schema is a slip of its writer.
 
 Compared as loosely as calls are scored: `Kitchen` is within an enum that says `kitchen`.
 Not here: comparing with a call that was made (`toolkit.evaluation.matching`).
@@ -40,7 +40,7 @@ def _reasons(expected: Any, schema: Any, root: Mapping[str, Any], place: str, de
     schema = _resolved(schema, root)
     if not isinstance(schema, Mapping) or depth > 50:  # true, or one that goes on for ever
         return
-    kind, inner = matcher_parts(expected) if is_matcher(expected) else ("", None)
+    kind, inner = matcher_parts(expected) if is_matcher(expected) else ("", expected)
     if kind in ("$any_of", "$optional"):
         for item in inner if kind == "$any_of" else [inner]:
             yield from _reasons(item, schema, root, place, depth + 1)
