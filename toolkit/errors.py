@@ -29,7 +29,7 @@ import difflib
 import heapq
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MOST_COMPARED = 500  # names that are compared letter by letter; each takes some 40 µs
@@ -167,6 +167,21 @@ def check_number(what: str, value: Any, least: float = 0, *, whole: bool = True,
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value >= least:
         kind, none = "a whole number" if whole else "a number", ", or None" if optional else ""
         raise ConfigError(f"{what} must be {kind} from {least} on{none}, not {value!r}.")
+
+
+def check_object(where: str, value: Any, kinds: Mapping[str, tuple[Any, str]], needed: Iterable[str] = ()) -> None:
+    """Raise ConfigError unless a value is an object of known keys, each of its kind: {key: (type, words for it)}."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where} must be an object with {', '.join(kinds)}, not {value!r:.100}.")
+    for key, item in value.items():
+        if key not in kinds:
+            raise ConfigError(f"{where}: unknown key {key!r}. {did_you_mean(str(key), kinds)}")
+        kind, words = kinds[key]
+        if not isinstance(item, kind) or (kind is str and not item.strip()):
+            raise ConfigError(f"{where}: {key} must be {words}, not {item!r:.100}.")
+    for key in needed:
+        if key not in value:
+            raise ConfigError(f"{where} needs {key}, {kinds[key][1]}; it has {', '.join(value) or 'nothing'}.")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolkit import resources
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, check_object, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
 from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
-from toolkit.traces.json_text import loads, read_text
+from toolkit.traces.json_text import parsed, read_text
 
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction
@@ -40,6 +40,11 @@ ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
 _MOST_BYTES = 1_000_000  # of one file
 _KINDS: dict[Any, str] = {str: "text", list: "a list of texts", dict: "a table"}
+# of a line of examples.jsonl, and of a call in it: key -> its type, and the type in words
+_EXAMPLE: dict[str, tuple[Any, str]] = {
+    "user": (str, "a text"), "calls": (list, "a list of calls"), "answer": (str, "a text")
+}  # fmt: skip
+_CALL: dict[str, tuple[Any, str]] = {"name": (str, "a text"), "arguments": (dict, "an object")}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -195,13 +200,16 @@ class Protocol:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
         return ChatMessage.from_assistant(text, message.meta, message.name)
 
+    @cached_property
+    def _few_shot(self) -> list[list[ChatMessage]]:
+        lines = enumerate(self.files.get("examples.jsonl", "").split("\n"), 1)
+        path = str(self.folder / "examples.jsonl")
+        return [_example(line, f"{path!r} line {number}") for number, line in lines if line.strip()]
+
     def _examples(self, tools: list[Tool], arm: Arm) -> list[ChatMessage]:
         names = {tool.name for tool in tools}
         turns: list[ChatMessage] = []
-        for number, line in enumerate(self.files.get("examples.jsonl", "").splitlines(), 1):
-            if not line.strip():
-                continue
-            messages = _example(line, self.folder / "examples.jsonl", number)
+        for messages in self._few_shot:
             if all(call.tool_name in names for message in messages for call in message.tool_calls):
                 turns.extend(messages)
         return turns
@@ -275,7 +283,7 @@ def _read(folder: Path) -> Protocol:
         if template.endswith(".jinja"):
             templates.check(content, str(folder / template))
     schema = _held(head, "schema", {}, toml)
-    return Protocol(
+    found = Protocol(
         name=folder.name,
         folder=folder,
         syntax=head["syntax"],
@@ -285,6 +293,8 @@ def _read(folder: Path) -> Protocol:
         files=files,
         aliases=_pairs(schema.get("aliases"), toml),
     )
+    _ = found._few_shot  # read now, so that a mistake in them is told now
+    return found
 
 
 def _text(path: Path, folder: Path) -> str:
@@ -314,17 +324,16 @@ def _pairs(aliases: Any, toml: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(pairs)
 
 
-def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
+def _example(line: str, where: str) -> list[ChatMessage]:
     """Read one few-shot line: {"user": …, "calls": [{"name", "arguments"}]} or {"user": …, "answer": …}."""
-    try:
-        row = loads(line)
-        calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", [])]
-        return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            f"{str(path)!r} line {number} is no example ({error!r}). Write"
-            ' {"user": "…", "calls": [{"name": "…", "arguments": {}}]} or {"user": "…", "answer": "…"}.'
-        ) from None
+    row = parsed(line, f"{where} is no example:")
+    check_object(where, row, _EXAMPLE, ["user"])
+    if not row.get("calls") and "answer" not in row:
+        raise ConfigError(f"{where} needs calls, {_EXAMPLE['calls'][1]}, or answer, a text; it shows no reply.")
+    for call in row.get("calls", ()):
+        check_object(f"{where}, a call", call, _CALL, ["name"])
+    calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", ())]
+    return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
 
 
 def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[ChatMessage]:
