@@ -20,7 +20,7 @@ from toolkit.traces import Trace
 Row = dict[str, Any]
 
 NO_FACTS: Row = {
-    **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason"), ""),
+    **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason", "disarmed"), ""),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
     **dict.fromkeys(("seconds", "load_seconds"), 0.0),
     "from_store": False,
@@ -58,6 +58,7 @@ def facts_of_reply(asked: Asked) -> Row:
         "repairs": " ".join(found.repairs),
         "text": reply.text,
         "finish_reason": reply.finish_reason,
+        "disarmed": sent_as(asked.disarmed),
         **_costs([reply]),
     }
 
@@ -75,6 +76,7 @@ def facts_of_run(trace: Trace) -> Row:
         "repairs": " ".join(dict.fromkeys(repair for extraction in read for repair in extraction.repairs)),
         "text": answer_of(trace),
         "finish_reason": replies[-1].finish_reason if replies else "",
+        "disarmed": "",
         **_costs(replies),
         "requests": len(replies),
         "trajectory": _as_text(
@@ -82,6 +84,11 @@ def facts_of_run(trace: Trace) -> Row:
         ),
         "stop_reason": trace.stop_reason,
     }
+
+
+def sent_as(disarmed: Sequence[tuple[str, str]]) -> str:
+    """Return the texts that were sent otherwise than they were given, as they were sent."""
+    return "\n".join(sent for _, sent in disarmed)
 
 
 def _call(call: ToolCall) -> Row:

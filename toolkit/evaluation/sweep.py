@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from toolkit.agents.agent import Agent
 from toolkit.agents.builtin import build
-from toolkit.asking import ask
+from toolkit.asking import ask, disarmed
 from toolkit.errors import ConfigError, ToolkitError, check_number, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
@@ -220,6 +220,7 @@ def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.
             world, tools = _stage(case, setting)
             trace = play(Agent(model, tools, recipe=recipe), case)
             facts, where = rows.facts_of_run(trace), trace.traceback
+            facts["disarmed"] = rows.sent_as(disarmed(recipe, trace.messages, tools))
             case = replace(case, tools=tuple(tools))  # what really ran says which calls only read
             verdict = score_run(case, trace, world.state if world is not None else {})
         else:

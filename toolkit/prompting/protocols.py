@@ -173,6 +173,26 @@ class Protocol:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
         return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
 
+    def altered(self, tools: Iterable[Any] | None, messages: Any) -> list[tuple[str, str]]:
+        """Return every text of users and tools that disarming changes: as it was, and as it is sent."""
+        offered = as_tools(tools)
+        disarm = self.disarming(offered)
+        pairs: list[tuple[str, str]] = []
+        for message in _merge(message for message in as_messages(messages) if not is_sealed(message)):
+            text = "\n".join(message.texts)
+            if message.is_from(ChatRole.USER):
+                pairs.append((text, disarm(text)))
+            results = [result.result for result in message.tool_call_results]
+            if message.is_from(ChatRole.FUNCTION):
+                results.append(text)
+            pairs += [(templates.as_json(result), disarm.json(result)) for result in results]
+        for tool in offered:
+            shown = disarm.tool(tool)
+            pairs.append((tool.description, shown.description))
+            if shown.parameters != tool.parameters:
+                pairs.append((templates.as_json(tool.parameters), templates.as_json(shown.parameters)))
+        return [(said, sent) for said, sent in pairs if said != sent]
+
     def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         """Write one message as text, or take it from the last rendering: a loop renders its history every turn."""
         key = (id(message), arm, tuple(map(id, tools)))
