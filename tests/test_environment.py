@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.errors import install_hint
+
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parent.parent
 EXTRAS = ("embedded", "notebook", "openapi", "mcp")
@@ -39,3 +41,11 @@ def test_environment_yml_equals_pyproject():
 def test_the_ollama_server_comes_with_conda():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
     assert "ollama" in listed
+
+
+@pytest.mark.parametrize("extra", [*EXTRAS, "langchain", "cluster"])
+def test_the_hint_for_a_missing_extra_names_what_pip_can_find(extra):
+    """A user of a local wheel has no package of the toolkit's name to ask an index for."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"][extra]
+    named = re.findall(r"'([^']+)'", install_hint(extra))
+    assert {split(name)[0] for name in named} == {split(name)[0] for name in listed}
