@@ -49,8 +49,8 @@ HEAD = """\
 What is asked, and what would be right. Written for this project, in four domains that each have their own tools.
 
 Single requests lie here, whole runs of an agent in [`runs/`](runs) (see below). `tk.load_cases` takes a name
-(`"travel"`, `"runs/travel"`), `"all"` for all single requests, `"demo"` for the easy ones of them, `"runs"` for all whole runs, or
-the path of a file.
+(`"travel"`, `"runs/travel"`), `"all"` for all single requests, `"demo"` for the easy ones of them, `"runs"`
+for all whole runs, or the path of a file.
 
 One line of `NAME.jsonl` is one case; `NAME.tools.json` beside it holds the tools it may name.
 
