@@ -435,10 +435,3 @@ def test_many_threads_share_one_model(fake_ollama, model):
     for thread in threads:
         thread.join()
     assert found == ["Hello there!"] * 8
-
-
-def test_threads_reach_the_server(fake_ollama, model):
-    fake_ollama.says("Hi").says("Hi")
-    model.chat("Hi", options={"threads": 3})
-    model.chat("Hi")
-    assert [request["options"].get("num_thread") for request in fake_ollama.requests] == [3, None]

@@ -41,7 +41,7 @@ class Fault:
 _LEAST_CTX = 16
 _MOST = 2**32  # no option of any back end holds more
 _NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("seed", "num_ctx", "num_predict", "top_k", "threads"), int),
+    **dict.fromkeys(("seed", "num_ctx", "num_predict", "top_k"), int),
     **dict.fromkeys(("temperature", "top_p", "min_p", "repeat_penalty", "timeout_s"), (int, float)),
 }
 
@@ -60,9 +60,6 @@ class Options:
         think: None leaves the server's default; True, False, or a level "low" / "medium" / "high".
         keep_alive: how long Ollama keeps the model loaded, such as "10m".
         timeout_s: seconds without a token after which the request is given up.
-        threads: threads that write, of an embedded model or of Ollama; None leaves it to them. An embedded one then
-            takes one fewer than there are cores, for its spinning threads lose a factor of ten as soon as anything
-            else runs.
     """
 
     temperature: float = 0.0
@@ -77,7 +74,6 @@ class Options:
     think: bool | str | None = None
     keep_alive: str | None = None
     timeout_s: float = 300.0
-    threads: int | None = None
 
     def __post_init__(self) -> None:
         stop = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
@@ -92,8 +88,6 @@ class Options:
                 raise ConfigError(f"Option {name} must be {wanted}, not {value!r:.100}.")
         if self.keep_alive is not None and not isinstance(self.keep_alive, str):
             raise ConfigError(f'keep_alive must be a text, such as "10m", not {self.keep_alive!r}.')
-        if self.threads is not None and self.threads < 1:
-            raise ConfigError(f"threads must be at least 1, or left out, not {self.threads!r}.")
         if self.num_predict <= 0:
             raise ConfigError(f"num_predict must be a positive number of tokens, not {self.num_predict!r}.")
         if self.num_ctx < _LEAST_CTX:
@@ -115,9 +109,8 @@ class Options:
         return replace(defaults or cls(), **value)
 
     def for_key(self) -> dict[str, Any]:
-        """Return what is meant to change the words of a reply: all options but those of time and of threads."""
-        unmeant = ("timeout_s", "keep_alive", "threads")
-        return {name: value for name, value in self.to_dict().items() if name not in unmeant}
+        """Return what can change the words of a reply: all options but `timeout_s` and `keep_alive`."""
+        return {name: value for name, value in self.to_dict().items() if name not in ("timeout_s", "keep_alive")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that are set, as plain JSON data."""

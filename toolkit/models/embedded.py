@@ -30,6 +30,8 @@ class EmbeddedModel(Backend):
 
     Args:
         name: a known model such as `smollm2-135m`, or the path of a .gguf file.
+        threads: threads of llama.cpp; one fewer than there are cores if None, for its spinning threads lose a
+            factor of ten as soon as anything else runs.
         defaults: options of a request that sets none.
 
     Raises:
@@ -38,8 +40,9 @@ class EmbeddedModel(Backend):
 
     collects = OpenAIAnswer
 
-    def __init__(self, name: str, defaults: Options | None = None) -> None:
+    def __init__(self, name: str, threads: int | None = None, defaults: Options | None = None) -> None:
         self.name = f"embedded/{name}"
+        self.threads = threads or llama.default_threads()
         self.defaults = defaults or Options()
         self._file = Path(name).expanduser() if name.endswith(".gguf") or "/" in name else None
         self._weights = None if self._file else known_weights(name)
@@ -49,11 +52,6 @@ class EmbeddedModel(Backend):
     def path(self) -> Path:
         """Return the weights file, fetching it where it is missing."""
         return self._file or fetch_weights(self.name.removeprefix("embedded/"))
-
-    @property
-    def threads(self) -> int:
-        """Return the threads of a request that sets none."""
-        return self.defaults.threads or llama.default_threads()
 
     @property
     def supports_tools(self) -> bool:  # type: ignore[override]
@@ -87,8 +85,7 @@ class EmbeddedModel(Backend):
         """Return the loaded server, and the seconds spent loading; it is held until another window is asked for."""
         path = self.path
         read_head(path)  # says what is wrong; llama.cpp would not
-        threads = options.threads or self.threads
-        shared, seconds = llama.shared_server(llama.ServerKey(path.resolve(), options.num_ctx, threads))
+        shared, seconds = llama.shared_server(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
         self._held = shared
         return shared, seconds
 

@@ -88,8 +88,6 @@ class OllamaModel(Backend):
         inner = {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
         if options.stop:
             inner["stop"] = list(options.stop)
-        if options.threads is not None:
-            inner["num_thread"] = options.threads
         body = {"model": self._model, "stream": True, "options": inner}
         optional = {"format": request.schema, "think": options.think, "keep_alive": options.keep_alive}
         body |= {name: value for name, value in optional.items() if value is not None}

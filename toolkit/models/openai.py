@@ -145,7 +145,7 @@ class OpenAIModel(Backend):
 
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say which options were not sent."""
-        unsent = [name for name in ("num_ctx", "keep_alive", "threads") if getattr(request.options, name) is not None]
+        unsent = [name for name in ("num_ctx", "keep_alive") if getattr(request.options, name) is not None]
         return [f"not sent, for the server sets it: {', '.join(unsent)}"]
 
     @property

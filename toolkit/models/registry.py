@@ -18,7 +18,7 @@ from toolkit.secrets import HIDDEN
 _FORMS = "'embedded/smollm2-135m', 'embedded//path/to/any.gguf', 'ollama/NAME' or 'openai/NAME@http://HOST:PORT/v1'"
 # kind, which is also its module -> class, settings of its own
 _KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "embedded": ("EmbeddedModel", ()),
+    "embedded": ("EmbeddedModel", ("threads",)),
     "ollama": ("OllamaModel", ("host",)),
     "openai": ("OpenAIModel", ()),
 }
@@ -30,8 +30,8 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     Args:
         name: `embedded/smollm2-135m`, `embedded//path/to/any.gguf`, `ollama/qwen3:4b`,
             `openai/NAME@http://127.0.0.1:8080/v1`.
-        settings: `host=` for Ollama; every other one is an option of `Options` that requests use unless they set it
-            themselves, such as `num_ctx=4096`.
+        settings: `threads=` for embedded models, `host=` for Ollama; every other one is an option of `Options`
+            that requests use unless they set it themselves, such as `num_ctx=4096`.
 
     Raises:
         ModelNotFoundError: the name is of no known form.
