@@ -102,6 +102,8 @@ def assignment(fits: Sequence[Sequence[bool]]) -> list[int | None]:
     """
     if not fits or not fits[0]:
         return [None] * len(fits)
+    if len(fits) == 1:
+        return [next((column for column, fit in enumerate(fits[0]) if fit), None)]
     from scipy.optimize import linear_sum_assignment
 
     width = len(fits[0])

@@ -109,10 +109,10 @@ def _costs(replies: Sequence[Reply]) -> Row:
     return {**row, "from_store": bool(replies) and all(reply.from_store for reply in replies)}
 
 
-def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_as_text = json.JSONEncoder(ensure_ascii=False).encode  # making one takes as long as using it
 
 
 def storable(row: Row) -> Row:
     """Replace lone surrogates, which a model can write and no table can hold."""
-    return {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in row.items()}
+    odd = {k: v for k, v in row.items() if type(v) is str and not v.isascii()}
+    return {**row, **{k: v.encode("utf-8", "replace").decode() for k, v in odd.items()}}

@@ -18,11 +18,11 @@ import contextlib
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from toolkit import resources
 from toolkit.errors import ConfigError, check_object, did_you_mean
@@ -35,6 +35,7 @@ from toolkit.traces.json_text import parsed, read_text
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction
 
+T = TypeVar("T")
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
@@ -116,9 +117,8 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        disarm = self.disarming(offered)
-        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
-        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
+        values = {"tool_choice": tool_choice, "system": system, "parallel": parallel, "arm": arm}
+        head = self._kept(("head", *values.values()), offered, lambda: self._head(offered, shown, values))
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
@@ -186,24 +186,26 @@ class Protocol:
             if message.is_from(ChatRole.FUNCTION):
                 results.append(text)
             pairs += [(templates.as_json(result), disarm.json(result)) for result in results]
-        for tool in offered:
-            shown = disarm.tool(tool)
-            pairs.append((tool.description, shown.description))
-            if shown.parameters != tool.parameters:
-                pairs.append((templates.as_json(tool.parameters), templates.as_json(shown.parameters)))
+        pairs += self._kept(("tools",), offered, lambda: [pair for tool in offered for pair in _altered(tool, disarm)])
         return [(said, sent) for said, sent in pairs if said != sent]
 
+    def _head(self, offered: list[Tool], shown: list[Tool], values: dict[str, Any]) -> str:
+        disarm = self.disarming(offered)
+        own = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(values["tool_choice"]), "keys": self.keys}
+        return self._fill("system.jinja", {**values, **own}).strip()
+
     def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
-        """Write one message as text, or take it from the last rendering: a loop renders its history every turn."""
-        key = (id(message), arm, tuple(map(id, tools)))
+        return self._kept((id(message), arm), [message, *tools], lambda: self._written(message, arm, tools))
+
+    def _kept(self, key: tuple[Any, ...], held: list[Any], made: Callable[[], T]) -> T:
+        """Return what was made of these before, or make it: a loop renders its history every turn."""
+        key = (key, tuple(map(id, held)))
         kept = self._rendered.get(key)
-        if kept is not None:
-            return cast("ChatMessage", kept[-1])
-        text = self._written(message, arm, tools)
-        if len(self._rendered) >= MOST_RENDERED:
-            self._rendered.pop(next(iter(self._rendered)), None)
-        self._rendered[key] = (message, tools, text)  # holding them keeps their ids theirs
-        return text
+        if kept is None:
+            if len(self._rendered) >= MOST_RENDERED:
+                self._rendered.pop(next(iter(self._rendered)), None)
+            kept = self._rendered[key] = (held, made())  # holding them keeps their ids theirs
+        return cast("T", kept[1])
 
     def _written(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         text = "\n".join(message.texts)
@@ -354,6 +356,15 @@ def _example(line: str, where: str) -> list[ChatMessage]:
         check_object(f"{where}, a call", call, _CALL, ["name"])
     calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", ())]
     return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
+
+
+def _altered(tool: Tool, disarm: Disarming) -> list[tuple[str, str]]:
+    """Return the texts of a tool that disarming changes."""
+    shown = disarm.tool(tool)
+    texts = [(tool.description, shown.description)]
+    if shown.parameters != tool.parameters:
+        texts.append((templates.as_json(tool.parameters), templates.as_json(shown.parameters)))
+    return [(said, sent) for said, sent in texts if said != sent]
 
 
 def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[ChatMessage]:
