@@ -171,12 +171,15 @@ class Protocol:
 
     def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
-        return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
+        return disarming(None, self.markers) if tools is None else self._disarming(as_tools(tools))
+
+    def _disarming(self, offered: list[Tool]) -> Disarming:
+        return disarming(tuple(tool.name for tool in offered), self.markers)
 
     def altered(self, tools: Iterable[Any] | None, messages: Any) -> list[tuple[str, str]]:
         """Return every text of users and tools that disarming changes: as it was, and as it is sent."""
         offered = as_tools(tools)
-        disarm = self.disarming(offered)
+        disarm = self._disarming(offered)
         pairs: list[tuple[str, str]] = []
         for message in _merge(message for message in as_messages(messages) if not is_sealed(message)):
             text = "\n".join(message.texts)
@@ -190,7 +193,7 @@ class Protocol:
         return [(said, sent) for said, sent in pairs if said != sent]
 
     def _head(self, offered: list[Tool], shown: list[Tool], values: dict[str, Any]) -> str:
-        disarm = self.disarming(offered)
+        disarm = self._disarming(offered)
         own = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(values["tool_choice"]), "keys": self.keys}
         return self._fill("system.jinja", {**values, **own}).strip()
 
@@ -216,7 +219,7 @@ class Protocol:
             result = ToolCallResult(text, ToolCall(message.name or ""))
             return ChatMessage.from_user(self.result_text(result, tools), message.meta)
         if message.is_from(ChatRole.USER):
-            said = text if is_sealed(message) else self.disarm(text, tools)
+            said = text if is_sealed(message) else self._disarming(tools)(text)
             return ChatMessage.from_user(said, message.meta, message.name)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
