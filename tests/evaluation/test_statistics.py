@@ -4,14 +4,13 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import binomtest
 
-from toolkit.evaluation.statistics import Rate, compare_rows, difference_interval, holm, paired_test
+from toolkit.evaluation.statistics import Rate, compare_pairs, difference_interval, holm, paired_test
 
 
 @pytest.mark.parametrize(
@@ -62,8 +61,7 @@ def test_with_repeats_it_counts_every_way_to_draw_the_names_by_lot(differences):
 
 def test_a_case_asked_eight_times_is_one_case():
     """inspect_ai#1113: two cases that fell the same way eight times each say nothing; they counted as sixteen."""
-    rows = pd.MultiIndex.from_product([["x", "y"], range(8)], names=["case", "repeat"])
-    found = compare_rows(pd.Series(1, rows), pd.Series(0, rows), "a", "b")
+    found = compare_pairs("a", "b", np.ones(16), np.zeros(16), np.arange(16) // 8)
     assert (found.n, found.only_a, found.p) == (2, 16, 0.5)
     assert (found.low, found.high) == difference_interval(2, 0, 2)
 
@@ -120,8 +118,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(n, chances):
 
 def test_nothing_to_compare_is_nan():
     assert all(math.isnan(value) for value in difference_interval(0, 0, 0))
-    none = pd.Series([], index=pd.MultiIndex.from_arrays([[], []], names=["case", "repeat"]), dtype=int)
-    found = compare_rows(none, none, "a", "b")
+    found = compare_pairs("a", "b", np.array([1, np.nan]), np.array([np.nan, 1]), np.array([0, 1]))
     assert math.isnan(found.p)
     assert found.describe() == "no case judged in both"
 

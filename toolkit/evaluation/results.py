@@ -17,7 +17,7 @@ from typing import Any
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
-from toolkit.evaluation.statistics import ALPHA, NAN, Comparison, Rate, compare_rows, holm
+from toolkit.evaluation.statistics import ALPHA, NAN, Comparison, Rate, compare_pairs, holm
 from toolkit.recipes import Recipe
 from toolkit.traces.json_text import MOST_SHOWN, frame_html, writable
 from toolkit.traces.text import printable
@@ -74,7 +74,8 @@ class Result:
         for name in (a, b):
             if name not in self.names:
                 raise ConfigError(f"No recipe {name!r} in these results. {did_you_mean(name, self.names)}")
-        return compare_rows(self._judged(a), self._judged(b), a, b)
+        judged, cases = self._judged
+        return compare_pairs(a, b, judged[a].to_numpy(), judged[b].to_numpy(), cases)
 
     def comparisons(self) -> Any:
         """Return every pair of recipes as a DataFrame, with Holm's correction over all of them."""
@@ -190,9 +191,14 @@ class Result:
         recipes = [Recipe.load(file) for file in sorted((Path(folder) / "recipes").glob("*.toml"))]
         return cls(rows, sorted(recipes, key=lambda recipe: place.get(recipe.name, len(place))))
 
-    def _judged(self, name: str) -> Any:
-        rows = self.rows[(self.rows["recipe"] == name) & ~self.rows["outcome"].isin(LEFT_OUT)]
-        return rows.set_index(["case", "repeat"])["right"].astype(int)
+    @cached_property
+    def _judged(self) -> tuple[Any, Any]:
+        """Return one line for each case and repeat: 1 or 0 for each recipe, NaN where not judged; and its case."""
+        import pandas as pd
+
+        rows = self.rows.assign(right=self.rows["right"].astype(float).mask(self.rows["outcome"].isin(LEFT_OUT)))
+        table = rows.pivot_table(values="right", index=["case", "repeat"], columns="recipe", dropna=False)
+        return table.reindex(columns=self.names), pd.factorize(table.index.get_level_values("case"))[0]
 
     def to_text(self) -> str:
         """Return the table as lines for a terminal, with the reasons why replies were left out."""

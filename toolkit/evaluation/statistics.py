@@ -175,23 +175,33 @@ class Comparison:
         return f"{100 * self.difference:+.0f} points {interval}, n = {self.n}, {ones}, p = {self.p:.3g}"
 
 
-def compare_rows(a: Any, b: Any, name_a: str, name_b: str) -> Comparison:
-    """Compare two Series of 1 and 0, indexed by (case, repeat), on what both hold."""
-    shared = a.index.intersection(b.index)
-    first, second = a.loc[shared], b.loc[shared]
+def compare_pairs(name_a: str, name_b: str, a: Any, b: Any, cases: Any) -> Comparison:
+    """Compare what two recipes got right, on what both were judged on.
+
+    Args:
+        name_a: the first recipe.
+        name_b: the second.
+        a: array of 1, 0, and NaN where it was not judged.
+        b: of the same replies, in the same order.
+        cases: number of each reply's case.
+    """
+    import numpy as np
+
+    shared = ~np.isnan(a - b)
+    first, second, number = a[shared], b[shared], cases[shared]
     only_a, only_b = int((first > second).sum()), int((first < second).sum())
-    sums = (first - second).groupby(level="case").sum()
-    share = len(sums) / len(shared) if len(shared) else NAN
+    sums = np.bincount(number, first - second)[np.bincount(number) > 0]
+    share = len(sums) / len(first) if len(first) else NAN
     low, high = difference_interval(only_a * share, only_b * share, len(sums))
     return Comparison(
         name_a,
         name_b,
         len(sums),
-        int((first & second).sum()),
+        int((first * second).sum()),
         only_a,
         only_b,
-        float(first.mean() - second.mean()) if len(shared) else NAN,
+        float(first.mean() - second.mean()) if len(first) else NAN,
         low,
         high,
-        paired_test(map(int, sums)) if len(shared) else NAN,
+        paired_test(map(int, sums)) if len(first) else NAN,
     )
