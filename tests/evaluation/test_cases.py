@@ -189,6 +189,8 @@ def test_another_encoding_and_a_missing_sidecar_are_named(tmp_path):
 ROOM = {"enum": ["kitchen", "bath"]}
 DATE = {"type": "string", "pattern": "^[A-Z]{3}$", "maxLength": 3}
 PLACE = {"type": "object", "properties": {"room": ROOM, "level": {"type": "integer"}}}
+TREE = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/Tree"}}]}
+KNOT = {"anyOf": [{"$ref": "#/$defs/Knot"}] * 3}  # which holds for nothing and for everything
 NEVER = [  # schema of the argument x, an expected value that no call can give, what is said
     (ROOM, "kitchn", "f.x: no call can give 'kitchn'. Did you mean 'kitchen'"),
     (ROOM, {"$any_of": ["bath", "attic"]}, "no call can give 'attic'"),
@@ -202,6 +204,7 @@ NEVER = [  # schema of the argument x, an expected value that no call can give, 
     ({"type": "boolean"}, 1, "no call can give 1"),
     ({"type": "integer"}, None, "no call can give None"),
     ({"type": "string"}, {"$approx": 3}, "no call can give about 3"),
+    ({"type": "number", "maximum": 500}, {"$approx": 1000, "within": 10}, "no call can give about 1000"),
     ({"type": "integer"}, {"$contains": "3"}, "no call can give text with"),
     ({"type": "number", "maximum": 500}, 1000, "1000 is greater than the maximum of 500"),
     ({"type": "number", "multipleOf": 5}, 7, "no call can give 7"),
@@ -214,6 +217,7 @@ NEVER = [  # schema of the argument x, an expected value that no call can give, 
     ({"anyOf": [ROOM, {"type": "null"}]}, "attic", "no call can give 'attic'"),
     ({"allOf": [{"type": "integer"}, {"minimum": 5}]}, 3, "no call can give 3"),
     ({"$ref": "#/$defs/Room"}, "attic", "no call can give 'attic'"),
+    ({"$ref": "#/$defs/Tree"}, [["x"], 5], "no call can give"),
     ({"type": "object", "additionalProperties": ROOM}, {"a": "attic"}, "f.x.a: no call can give 'attic'"),
 ]
 MAY = [
@@ -223,6 +227,10 @@ MAY = [
     (DATE, "eur"),
     ({"type": "integer"}, 3.0),
     ({"type": "number"}, {"$approx": 3.2, "within": 0.1}),
+    ({"type": "integer"}, {"$approx": 3.2, "within": 0.5}),
+    ({"type": "number", "maximum": 500}, {"$approx": 505, "within": 10}),
+    ({"$ref": "#/$defs/Tree"}, [["x"], "y"]),
+    ({"$ref": "#/$defs/Knot"}, "x"),
     ({"type": "array", "items": ROOM, "uniqueItems": True}, [{"$any": True}, {"$any": True}]),
     ({"anyOf": [ROOM, {"type": "null"}]}, None),
     ({"type": ["string", "null"]}, None),
@@ -235,7 +243,7 @@ MAY = [
 
 
 def expecting(schema, value):
-    definitions = {"Room": ROOM, "Loop": {"$ref": "#/$defs/Loop"}}
+    definitions = {"Room": ROOM, "Loop": {"$ref": "#/$defs/Loop"}, "Tree": TREE, "Knot": KNOT}
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": schema}, "$defs": definitions}}
     return {**GOOD, "tools": [tool], "expect": {"calls": [{"name": "f", "arguments": {"x": value}}]}}
 

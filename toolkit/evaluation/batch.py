@@ -25,11 +25,7 @@ from toolkit.models.store import Store
 from toolkit.traces.json_text import writable, write_text
 
 NOTEBOOK = "notebooks/batch/evaluate.ipynb"
-_TYPES: dict[str, Any] = {
-    "str": (str, Path),
-    "int": int,
-    "list": (list, tuple),
-}  # of parameters, as papermill writes them
+_TYPES: dict[str, Any] = {"str": (str, Path), "int": int, "list": (list, tuple)}  # of parameters
 
 
 def run_demo(folder: str | Path, parameters: dict[str, Any]) -> str:
@@ -89,22 +85,20 @@ def replies_bar(path: Path, plan: list[str] | None) -> Iterator[None]:
         bar.n = bar.initial = min(len(store), bar.total or 0)
 
         def watch() -> None:
-            if plan and bar.n < len(plan):
-                bar.set_description(plan[bar.n], refresh=False)
-            bar.update(min(len(store), bar.total or sys.maxsize) - bar.n)
+            ended = False
+            while not ended:
+                ended = done.wait(0.5)
+                if plan and bar.n < len(plan):
+                    bar.set_description(plan[bar.n], refresh=False)
+                bar.update(min(len(store), bar.total or sys.maxsize) - bar.n)
 
-        def watching() -> None:
-            while not done.wait(0.5):
-                watch()
-
-        watcher = threading.Thread(target=watching, daemon=True)
+        watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
             yield
         finally:
             done.set()
             watcher.join()
-            watch()
 
 
 def check_parameters(name: str, parameters: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ _OWN = (
     "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
     "pattern", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
 )  # fmt: skip
-_TYPES = {"$contains": "text", "$regex": "text", "$approx": 0.5}  # an example of what each can match
+_MOST_NESTED = 8  # schemas that stand in one another for one and the same value
 
 
 def unreachable(expected: Any, schema: Any, root: Mapping[str, Any], place: str) -> str:
@@ -38,12 +38,12 @@ def unreachable(expected: Any, schema: Any, root: Mapping[str, Any], place: str)
 
 def _reasons(expected: Any, schema: Any, root: Mapping[str, Any], place: str, depth: int = 0) -> Iterator[str]:
     schema = _resolved(schema, root)
-    if not isinstance(schema, Mapping) or depth > 50:  # true, or one that goes on for ever
+    if not isinstance(schema, Mapping) or depth > _MOST_NESTED:  # true, or one that holds itself
         return
     kind, inner = matcher_parts(expected) if is_matcher(expected) else ("", expected)
     if kind in ("$any_of", "$optional"):
         for item in inner if kind == "$any_of" else [inner]:
-            yield from _reasons(item, schema, root, place, depth + 1)
+            yield from _reasons(item, schema, root, place, depth)
         return
     if kind == "$any":
         return
@@ -57,40 +57,41 @@ def _reasons(expected: Any, schema: Any, root: Mapping[str, Any], place: str, de
             yield branches[0][0]
     for one in schema.get("allOf") or ():
         yield from _reasons(expected, one, root, place, depth + 1)
-    if problem := _own_problem(_TYPES.get(kind, expected), {} if options else schema, bool(kind)):
+    if not options and (problem := _own_problem(kind, expected, schema)):
         yield f"{place}: no call can give {describe(expected)}: {problem}."
     if not kind:
-        yield from _of_parts(expected, schema, root, place, depth + 1)
+        yield from _of_parts(expected, schema, root, place)
 
 
-def _of_parts(
-    expected: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: str, depth: int
-) -> Iterator[str]:
+def _of_parts(expected: Any, schema: Mapping[str, Any], root: Mapping[str, Any], place: str) -> Iterator[str]:
     if isinstance(expected, Mapping):
         known, more = schema.get("properties") or {}, schema.get("additionalProperties")
         for name, value in expected.items():
-            if name in known:
-                yield from _reasons(value, known[name], root, f"{place}.{name}", depth)
-            elif known and not more and not schema.get("patternProperties"):
+            if name not in known and known and not more and not schema.get("patternProperties"):
                 yield f"{place}: it has no {name!r} to expect. {did_you_mean(str(name), known)}"
-            else:
-                yield from _reasons(value, more, root, f"{place}.{name}", depth)
+            yield from _reasons(value, known.get(name, more), root, f"{place}.{name}")
     elif isinstance(expected, list):
         first = schema.get("prefixItems") or ()
         for at, item in enumerate(expected):
             one = first[at] if at < len(first) else schema.get("items")
-            yield from _reasons(item, one, root, f"{place}[{at}]", depth)
+            yield from _reasons(item, one, root, f"{place}[{at}]")
 
 
-def _own_problem(value: Any, schema: Mapping[str, Any], only_type: bool) -> str:
-    """Say what of its own a schema has against a value, however the value's letters and blanks are written."""
-    own = {word: schema[word] for word in (_OWN[:1] if only_type else _OWN) if word in schema}
-    if isinstance(value, list) and any(map(is_matcher, value)):
+def _own_problem(kind: str, expected: Any, schema: Mapping[str, Any]) -> str:
+    """Say what of its own a schema has against every value that an expected one stands for."""
+    unknown = kind in ("$contains", "$regex")  # which of the texts that match is meant
+    own = {word: schema[word] for word in (_OWN[:1] if unknown else _OWN) if word in schema}
+    values = [expected]
+    if unknown:
+        values = [""]
+    elif kind == "$approx":
+        middle, within = expected[kind], expected.get("within", 0)
+        values = [middle, round(middle), middle - within, middle + within]
+    elif isinstance(expected, str):  # however its letters and blanks are written
+        values = [expected, expected.lower(), expected.upper(), " ".join(expected.split())]
+    elif isinstance(expected, list) and any(map(is_matcher, expected)):
         own.pop("uniqueItems", None)  # equal matchers stand for items that need not be equal
-    if not own:
-        return ""
-    spellings = {value, value.lower(), value.upper(), " ".join(value.split())} if isinstance(value, str) else [value]
-    problems = [next((str(error.message) for error in broken(one, own)), "") for one in spellings]
+    problems = [next((str(error.message) for error in broken(value, own)), "") for value in values] if own else [""]
     return "" if "" in problems else problems[0]
 
 
