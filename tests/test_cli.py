@@ -133,7 +133,9 @@ def test_a_second_evaluate_in_the_same_folder_loses_and_mixes_nothing(tmp_path):
     first, second = (path for path in sorted(recipes.glob("*.toml"))[:2])
     more = ("--cases", "demo", "--mode", "replay", "--limit", "3")
     for recipe in (first, first, second):
-        assert toolkit("evaluate", recipe, *more, cwd=tmp_path).returncode == 0
+        done = toolkit("evaluate", recipe, *more, cwd=tmp_path)
+        assert done.returncode == 0
+    assert "Note: 'runs/evaluate' held another result; 3 of its rows" in done.stderr
     folder = tmp_path / "runs" / "evaluate"
     [aside] = (folder / "earlier").iterdir()
     for place, recipe in ((aside, first), (folder, second)):

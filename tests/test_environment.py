@@ -1,6 +1,9 @@
 """The conda environment is the same as the Python packages."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -49,3 +52,21 @@ def test_the_hint_for_a_missing_extra_names_what_pip_can_find(extra):
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"][extra]
     named = re.findall(r"'([^']+)'", install_hint(extra))
     assert {split(name)[0] for name in named} == {split(name)[0] for name in listed}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("target", "held", "missing"),
+    [
+        ([], "pip install", "toolkit demo"),
+        (["lab"], "jupyter lab", "toolkit demo"),
+        (["demo"], "toolkit demo", "jupyter lab"),
+    ],
+    ids=["install only", "lab", "demo"],
+)
+def test_make_does_what_its_head_says(target, held, missing):
+    """jupyter refuses to run as root, which is who runs in a container."""
+    done = subprocess.run(["make", "-n", "-B", *target], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert held in done.stdout
+    assert missing not in done.stdout
+    assert ("--allow-root" in done.stdout) == (target == ["lab"] and os.getuid() == 0)

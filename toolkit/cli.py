@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -177,6 +178,7 @@ def demo(
 
 def main() -> None:
     """Run the command line and end with its exit code; a user's mistake prints one message and no traceback."""
+    warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # newer typer turns Ctrl-C into this code
