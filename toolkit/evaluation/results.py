@@ -94,17 +94,8 @@ class Result:
         if recipe is not None:
             wrong = wrong[wrong["recipe"] == recipe]
         wanted = [
-            "recipe",
-            "case",
-            "tags",
-            "outcome",
-            "detail",
-            "question",
-            "expects_call",
-            "expected",
-            "calls",
-            "text",
-        ]
+            "recipe", "case", "tags", "outcome", "detail", "question", "expects_call", "expected", "calls", "text"
+        ]  # fmt: skip
         return wrong.reindex(columns=wanted).reset_index(drop=True)
 
     def outcomes(self) -> Any:
