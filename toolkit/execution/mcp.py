@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean, install_hint
 from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.http import check_limit, place
 from toolkit.secrets import Mask, Secret, credentials_in, scrub, scrub_logs
@@ -66,7 +66,9 @@ class McpSession:
         try:
             importlib.import_module("mcp")
         except ModuleNotFoundError:
-            raise UserError('"mcp" is not installed. Install it: pip install "local-tool-calling[mcp]"') from None
+            raise UserError(f'"mcp" is not installed. {install_hint("mcp")}') from None
+        with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
+            importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
         scrub_logs()
         self.command = (command,) if isinstance(command, str) else tuple(command or ())

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from toolkit.errors import ConfigError, UserError
+from toolkit.errors import ConfigError, UserError, install_hint
 from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
 from toolkit.secrets import scrub
 from toolkit.tools.shown import shown
@@ -236,7 +236,7 @@ def _parse_yaml(text: str) -> Any:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
+        raise UserError(f'"yaml" is not installed. {install_hint("openapi")}') from None
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
     except RecursionError:
