@@ -121,6 +121,8 @@ def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool, budget: Budg
     if value is NOTHING or value is None or (isinstance(value, str) and value.strip() in ("", "None", "{}")):
         if not explicit and (tool is None or tool.required):
             raise Refused("no_arguments", "It names a tool and gives no arguments.")
+        if value is NOTHING and tool is not None and tool.required:
+            raise Refused("no_arguments_given", "It gives no arguments, and the tool requires some.")
         return {}, repairs
     if isinstance(value, dict):
         return value, repairs

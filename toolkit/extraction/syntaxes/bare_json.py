@@ -10,9 +10,9 @@ Not here: objects in a wrapper (`wrappers`), in a fence (`md_json`) or behind a 
 import re
 from functools import partial
 
-from toolkit.extraction.bodies import SURPLUS, wrapped
+from toolkit.extraction.bodies import wrapped
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal
-from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
+from toolkit.extraction.lenient_json import SURPLUS, JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.source import Found, Source
