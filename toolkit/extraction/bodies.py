@@ -23,7 +23,13 @@ from typing import Any
 from toolkit.extraction.drafts import NOTHING, Body, Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.elements import add, read_behind, read_element, read_given
 from toolkit.extraction.lenient_json import (
-    FENCE, FENCE_END, JsonRead, mend, read_arguments, read_value, with_surplus,
+    FENCE,
+    FENCE_END,
+    JsonRead,
+    mend,
+    read_arguments,
+    read_value,
+    with_surplus,
 )  # fmt: skip
 from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.shapes import drafts_in

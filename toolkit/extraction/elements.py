@@ -79,7 +79,7 @@ _CDATA, _CDATA_END = re.compile(r"<!\[CDATA\[\s*+"), re.compile(r"\s*+\]\]>")
 _CALL_ENDS = re.compile(rf"(?:\s*+</{NS}(?:function|invoke)>)++")
 _ASIDE = re.compile(  # what may stand between the parts of a call
     r"<(?P<tag>(?i:server_?name|server|id|call_id|tool_call_id|type|index|thought|reason|reasoning|explanation))>"
-    r"[^<]{0,2000}</(?P=tag)>"
+    r"[^<]{0,2000}+</(?P=tag)>"
 )
 _DESCRIBED = re.compile(r"\s*+<description\b")
 _LONGEST_NAME, _DEEPEST = 200, 3
@@ -305,6 +305,8 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
     json_at = source.skip(fence.end()) if fence else cdata
     if source.text.startswith(("{", '"{', "&quot;", "&#34;", "[{"), json_at):
         return _object(source, json_at, fence is not None, cdata > at)
+    if source.match(_LOOSE, at):
+        return _members(source, at, PAIRS, tool)
     opened = source.match(_TAG, at)
     if opened is None:
         return Given(NOTHING, pos)
@@ -312,8 +314,8 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
     spelt = _SPELT.opener.match(source.text, at, source.limit)
     if held and depth < _DEEPEST and not spelt and not (tool and opened["tag"] in tool.properties):
         return _enclosed(source, opened, tool, depth + 1)
-    for tags in (_TAGGED, PAIRS, _SPELT):
-        if tags.opener.match(source.text, at, source.limit) or (tags is PAIRS and source.match(_LOOSE, at)):
+    for tags in (_TAGGED, _SPELT):
+        if tags.opener.match(source.text, at, source.limit):
             return _members(source, at, tags, tool)
     if own is None and (tool is None or opened["tag"] not in tool.properties):
         return Given(NOTHING, pos)

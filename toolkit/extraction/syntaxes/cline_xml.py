@@ -16,7 +16,9 @@ from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 
-@syntax("cline_xml", "<f>\n<a>1</a>\n</f>", r"<[ \t]*+(?!/)[^\W\d][\w.\-]*+(?:[ \t]*+/?>|\s(?=[^<>]{1,400}>))", late=True)
+@syntax(
+    "cline_xml", "<f>\n<a>1</a>\n</f>", r"<[ \t]*+(?!/)[^\W\d][\w.\-]*+(?:[ \t]*+/?>|\s(?=[^<>]{1,400}>))", late=True
+)
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral."""
     name = re.split(r"[\s/>]", found[0].strip("< \t"), maxsplit=1)[0]

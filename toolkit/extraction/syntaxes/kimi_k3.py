@@ -12,16 +12,19 @@ from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 _NAME = re.compile(r"tool=\"([^\"]*+)\"")
-_ARGUMENT = re.compile(r"\s*+<\|open\|>argument\s++key=\"([^\"]*+)\"(?:\s++type=\"(\w++)\")?[^<]*+<\|sep\|>")
-_ARGUMENT_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*+(?:<\|open\|>argument|<\|close\|>call|$))")
-_CALL_END = re.compile(r"\s*+<\|close\|>call<\|sep\|>")
+# Between two words a separator and the token behind it may be lost, so that the words are one: `argumentcall`.
+_ARGUMENT = re.compile(r"\s*+(?:<\|open\|>)?argument\s++key=\"([^\"]*+)\"(?:\s++type=\"(\w++)\")?[^<]*+<\|sep\|>")
+_ARGUMENT_END = re.compile(
+    r"<\|close\|>argument(?:(?:<\|sep\|>)?(?=\s*+(?:(?:<\|open\|>)?argument\s|(?:<\|close\|>)?call))|<\|sep\|>(?=\s*+$))"
+)
+_CALL_END = re.compile(r"\s*+(?:(?=<\|close\|>callcall\s)|(?:<\|close\|>)?call(?:tools|message|response)*+<\|sep\|>)")
 
 
 @syntax(
     "kimi_k3",
     '<|open|>call tool="f" index="1"<|sep|><|open|>argument key="a" type="number"<|sep|>1<|close|>argument<|sep|>'
     "<|close|>call<|sep|>",
-    r"<\|open\|>call\s[^<]{0,300}<\|sep\|>",
+    r"<\|(?:open\|>[a-z]{0,20}call|close\|>callcall)\s[^<]{0,300}<\|sep\|>",
 )
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `<|open|>call tool="NAME"<|sep|>` with typed `argument` elements: Kimi K3."""

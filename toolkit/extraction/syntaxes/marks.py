@@ -41,7 +41,7 @@ _THOUGHTS = [
 ]  # fmt: skip
 _ECHOES = "tool_responses?|tool_results?|function_response|function_results|tool_description|tool_output|observation"
 _NOISE = (  # behind "<"
-    r"\|(?:open|close)\|>(?:response|tools|message)<\|sep\|>"
+    r"\|(?:open|close)\|>(?:response|tools|message)++<\|sep\|>"
     r"|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN"
     r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end"
     r"|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"

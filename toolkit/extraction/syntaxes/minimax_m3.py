@@ -11,7 +11,7 @@ from toolkit.extraction.parameters import put, trim
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
-_TOKEN = "]<]minimax[>["  # in a value, before the elements of a list or an object
+_BEFORE_TAG = "]<]minimax[>["  # in a value, before the elements of a list or an object
 _MARK = r"\s*+\]<\]minimax\[>\["
 _INVOKE = re.compile(rf"{_MARK}<invoke\s++name=\"([^\">\n]*+)\"\s*+>")
 _INVOKE_END = re.compile(rf"{_MARK}</invoke>")
@@ -50,7 +50,7 @@ def _arguments(source: Source, pos: int) -> tuple[dict[str, Any], int]:
             closing = source.find(_PARAMETER_END, closing.end())
         if closing is None:
             return arguments, -1
-        put(arguments, opened[1], trim(source.text[opened.end() : closing.start()].replace(_TOKEN, "")))
+        put(arguments, opened[1], trim(source.text[opened.end() : closing.start()].replace(_BEFORE_TAG, "")))
         pos = closing.end()
     return arguments, pos
 

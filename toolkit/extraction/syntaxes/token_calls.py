@@ -19,6 +19,8 @@ _SEPARATOR = rf"<{_BAR}tool{_GAP}sep{_BAR}>|<\|tool_call_argument_begin\|>"
 _HEAD = re.compile(
     rf"(?:function\s*+(?=<))?(?P<before>{_SEPARATOR})?\s*+(?P<name>[^\s<{{]{{1,200}})?(?:\s*+(?P<behind>{_SEPARATOR})\s*+)?"
 )
+_UNMARKED = re.compile(rf"\s*+(?=[\w.\-:/]{{1,200}}+\s?(?:{_SEPARATOR}))")  # a call whose own first token is lost
+_NAME_BEFORE = re.compile(r"[\w.\-:/]{1,200}+\s?$")
 _LANGUAGE = re.compile(r"json\s*+(?=[{\n])")
 _END = re.compile(rf"\s*+<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
 _FENCED_END = re.compile(rf"\s*+```\s*+<{_BAR}tool{_GAP}call{_GAP}end{_BAR}>")
@@ -35,9 +37,11 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
     start = found.start()
     end = pos = start if _BEGIN.match(found[0]) else found.end()
     drafts: list[Draft] = []
-    while (begin := source.match(_BEGIN, end)) is not None:
+    while (begin := (marked := source.match(_BEGIN, end)) or source.match(_UNMARKED, end)) is not None:
         body = Body(begin.end())
         _one(source, begin.end(), syntax, body)
+        if marked is None and not source.match(_END, body.end):
+            body.problem = body.problem or "bad_body"  # neither its first token nor its last
         if body.problem is not None or not body.drafts:
             cut_from, kept = (end, spread(drafts, start, end)) if drafts else (start, ())
             problem = body.problem or "bad_json"
@@ -49,6 +53,22 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
         return Reading(end, spread(drafts, start, end))
     cut = source.skip(end) >= source.limit
     return refusal(source, start, max(end, pos), "truncated" if cut else "empty", syntax.name)
+
+
+def _read_unmarked(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read calls from the first separator on, before or behind which a declared name stands."""
+    before = _NAME_BEFORE.search(source.text, max(0, found.start() - 200), found.start())
+    start = before.start() if before else found.start()
+    body = Body(start)
+    _one(source, start, syntax, body)
+    if body.problem is not None:
+        head = source.match(_HEAD, start)
+        named = head is not None and source.tools.declared(_tool_name(source, head["name"] or "", None))
+        return refusal(source, start, body.end, body.problem, syntax.name) if named else None
+    if not body.drafts or not source.tools.may_be(body.drafts[0].name):
+        return None
+    end = source.past(_ALL_END, source.past(_END, body.end))
+    return Reading(end, (body.drafts[0].at((start, end)).mended("missing_open_tag"),))
 
 
 def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> None:
@@ -122,4 +142,12 @@ register(
     "kimi_k2", _read, '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>',
     r"<\|tool_call(?:s?_section)?_begin\|>",
     summary="Read `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`: Kimi K2.",
+)  # fmt: skip
+register(
+    "deepseek_v3", _read_unmarked, 'f<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>', rf"<{_BAR}tool{_GAP}sep{_BAR}>",
+    labels="deepseek_v31 step3",
+)  # fmt: skip
+register(
+    "kimi_k2", _read_unmarked, 'functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>',
+    r"<\|tool_call_argument_begin\|>",
 )  # fmt: skip
