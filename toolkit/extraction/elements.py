@@ -11,6 +11,7 @@ Not here: the values of parameters (`parameters`), what is no element (`bodies`)
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -55,7 +56,7 @@ PAIRS = Tags(
 _STOP = (
     # what ends the parameters: a closer of the call or of its wrapper, the next call, a special token. Not other
     # markup, such as <div> or </b>, which belongs to a value
-    rf"</{NS}(?i:{CALLERS}|params|parameters|function_calls|functions|tool_calls|tool calls|calls)\s*+>"
+    rf"</{NS}(?:function|invoke|params|parameters|function_calls|functions|tool_calls?|tool| ?calls)>"
     rf"|<{NS}(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
 )
 _TAGGED = Tags(
@@ -306,7 +307,7 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
     if source.text.startswith(("{", '"{', "&quot;", "&#34;", "[{"), json_at):
         return _object(source, json_at, fence is not None, cdata > at)
     if source.match(_LOOSE, at):
-        return _members(source, at, PAIRS, tool)
+        return _members(source, at, _within(PAIRS, own), tool)
     opened = source.match(_TAG, at)
     if opened is None:
         return Given(NOTHING, pos)
@@ -316,7 +317,7 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
         return _enclosed(source, opened, tool, depth + 1)
     for tags in (_TAGGED, _SPELT):
         if tags.opener.match(source.text, at, source.limit):
-            return _members(source, at, tags, tool)
+            return _members(source, at, _within(tags, own), tool)
     if own is None and (tool is None or opened["tag"] not in tool.properties):
         return Given(NOTHING, pos)
     return _members(source, at, _children(own, None if own is not None else _keys(tool)), tool or _NO_TOOL)
@@ -358,11 +359,12 @@ def _members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) -> Giv
     """Read arguments in elements."""
     members = read_members(source, pos, tags, tool)
     problem = "truncated" if members.cut else None
-    if problem is None and tags is PAIRS and source.match(_LOOSE, source.skip(members.end)):
+    pairs = tags.opener is PAIRS.opener
+    if problem is None and pairs and source.match(_LOOSE, source.skip(members.end)):
         problem = "bad_body"
     if not (members.values or problem):
         return Given(NOTHING, pos)
-    form = "pairs" if tags is PAIRS else ""
+    form = "pairs" if pairs else ""
     end = source.limit if members.cut else members.end
     return Given(members.values, end, tuple(members.repairs), problem, untyped=True, form=form)
 
@@ -375,5 +377,12 @@ def _keys(tool: ToolSpec | None) -> tuple[str, ...]:
 def _children(own: str | None, keys: tuple[str, ...] | None) -> Tags:
     """Return the tags of parameters that are elements of their own, each closed by its name."""
     key = r"[^\W\d][\w.\-]*+" if keys is None else "|".join(map(re.escape, keys))
-    stop = rf"</\s*+{NS}{re.escape(own)}\s*+>|{_STOP}" if own else _STOP
-    return Tags(re.compile(rf"<[ \t]*+(?P<key>{key})(?:{_ATTRIBUTE})*+[ \t]*+>"), None, re.compile(stop))
+    return _within(Tags(re.compile(rf"<[ \t]*+(?P<key>{key})(?:{_ATTRIBUTE})*+[ \t]*+>"), None, re.compile(_STOP)), own)
+
+
+@lru_cache(maxsize=256)
+def _within(tags: Tags, own: str | None) -> Tags:
+    """Return the tags of parameters that stand in an element of this name, whose closing tag ends them."""
+    if not own:
+        return tags
+    return replace(tags, stop=re.compile(rf"</\s*+{NS}{re.escape(own)}\s*+>|{tags.stop.pattern}"))

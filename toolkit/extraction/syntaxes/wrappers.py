@@ -19,7 +19,8 @@ from toolkit.extraction.syntaxes import register
 def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read the body behind an opener, or the arguments behind an element that holds a name."""
     if _HOLDS_NAME.match(source.text, found.end(), source.limit):
-        reading = wrapped(source, found.start(), found.start(), syntax)
+        last = source.text.rfind("<", found.start(), found.end())  # the opener may stand there twice
+        reading = wrapped(source, found.start(), last, syntax)
         if reading is not None:
             return reading
     pos = source.past(_THOUGHT_END, found.end())
