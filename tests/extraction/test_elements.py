@@ -57,13 +57,15 @@ HOLDERS = [
 # how the name is written: | stands where the arguments do
 NAMES = [
     "<function=get_tide>|</function>", "<tool_call=get_tide>|</tool_call>", '<invoke name="get_tide">|</invoke>',
-    '<function name="get_tide">\n|\n</function>', "<tool name='get_tide'>|</tool>", '<tool_call name="get_tide">|</tool_call>',
-    '<toolcall tool="get_tide">|</toolcall>', '<function_call name="get_tide" id="1">|</function_call>',
-    '<tool_use tool="get_tide">|</tool_use>', '<call function="get_tide">|</call>', '<action name="get_tide">|</action>',
-    '<use_tool name="get_tide">|</use_tool>', "<get_tide>|</get_tide>", "<function>get_tide</function>|",
+    '<function name="get_tide">\n|\n</function>', "<tool name='get_tide'>|</tool>",
+    '<tool_call name="get_tide">|</tool_call>', '<toolcall tool="get_tide">|</toolcall>',
+    '<function_call name="get_tide" id="1">|</function_call>',
+    '<tool_use tool="get_tide">|</tool_use>', '<call function="get_tide">|</call>',
+    '<action name="get_tide">|</action>', '<use_tool name="get_tide">|</use_tool>',
+    "<get_tide>|</get_tide>", "<function>get_tide</function>|",
     "<tool>get_tide</tool>\n|", "<tool_name>get_tide</tool_name>\n|", "<name>\nget_tide\n</name>|",
-    "<function_name>get_tide</function_name>\n|", "<invoke_name>get_tide</invoke_name>|", "<action>get_tide</action>\n|",
-    "<tool_call>get_tide</tool_call>\n|",
+    "<function_name>get_tide</function_name>\n|", "<invoke_name>get_tide</invoke_name>|",
+    "<action>get_tide</action>\n|", "<tool_call>get_tide</tool_call>\n|",
 ]  # fmt: skip
 WRAPPERS = [
     "|", "<tool_call>|</tool_call>", "<tool_calls>\n<tool_call>\n|\n</tool_call>\n</tool_calls>", "<tools>|</tools>",
@@ -86,13 +88,14 @@ def pairs(found: Any) -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_goes_with_all_arguments_in_any_wrapper(name: str, written: str) -> None:
-    """madroidmaq/mlx-omni-server#126, crewAIInc/crewAI#200, chenyme/grok2api#557, sipeed/picoclaw#2104 and their like."""
+    """madroidmaq/mlx-omni-server#126, crewAIInc/crewAI#200, chenyme/grok2api#557, sipeed/picoclaw#2104, and such."""
     for holder in HOLDERS:
         for wrapper in WRAPPERS:
             text = spelt(name, written, holder, wrapper)
             found = extract(text, TOOLS)
             assert pairs(found) == [("get_tide", GIVEN)], text
-            assert "get_tide" not in found.text and "Hull" not in found.text, text
+            assert "get_tide" not in found.text, text
+            assert "Hull" not in found.text, text
 
 
 CHUNKS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import NOTHING, Body, Draft, Syntax
 from toolkit.extraction.lenient_json import FENCE, FENCE_END, read_arguments
 from toolkit.extraction.parameters import NS, Tags, read_members
@@ -101,6 +102,7 @@ class Given(NamedTuple):
 
 def read_element(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Read one call in elements into `body`; False if none begins at `pos`."""
+    source.budget.spend(LOOK)
     opened = source.match(_TAG, _past_asides(source, pos, None) if body.inside else pos)
     if opened is None:
         return False

@@ -28,7 +28,7 @@ _OWN = {"unquoted_keys", "unquoted_value", "comments"}
     "gemma4", '<|tool_call>call:f{a:1}<tool_call|>', r"<(?:\|tool_call>|tool_call>(?=\s*+call:\w))",
     labels="functiongemma",
 )  # fmt: skip
-@syntax("gemma4", "call:f{a:1}", r":(?<=call:)(?=[ ]?[^\W\d][\w.\-:/]*+\{)", labels="functiongemma")
+@syntax("gemma4", "call:f{a:1}", r":(?<=call:)(?=[ ]?[^\W\d][\w.\-:/]{0,128}+\{)", labels="functiongemma")
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `call:NAME{key:<escape>text<escape>}` between markers: FunctionGemma, Gemma 4."""
     start, end, label = found.start(), found.end(), syntax.name

@@ -38,7 +38,8 @@ def row(name: str, summary: str, example: str, opener: str, closer: str, labels:
     register(name, read, example, opener, summary=f"Read {summary}.", closer=closer, labels=labels, **more)
 
 
-_HOLDS_NAME = re.compile(r"\s*+[^\W\d][\w.\-:/\\]{0,200}+\s*+</")
+_NAME = r"\s*+[^\W\d][\w.\-:/\\]{0,200}+\s*+"
+_HOLDS_NAME = re.compile(f"{_NAME}</")
 _THOUGHT_END = re.compile(r"\s*+</(?i:think|thinking|thought)>")  # of a thought that ran into the call
 _JSON = '{"name": "f", "arguments": {"a": 1}}'
 _FUNCTION = "<function=f>\n<parameter=a>\n1\n</parameter>\n</function>"
@@ -117,8 +118,8 @@ row(
 )
 row(
     "named_tag", "`<tool_name>NAME</tool_name>` and its arguments behind it, or in `<parameters>`, `<args>`",
-    '<tool_name>f</tool_name><parameters>{"a": 1}</parameters>', rf"<(?i:{NAMERS})\s*+>", _CALLS_END, "tool_tag",
-    tagged=True,
+    '<tool_name>f</tool_name><parameters>{"a": 1}</parameters>', rf"<(?i:{NAMERS})\s*+>(?={_NAME}</)", _CALLS_END,
+    "tool_tag", tagged=True, late=True,
 )
 row(
     "tool_calls_tag", '`<tool_calls>[{"name": …, "arguments": {…}}, …]</tool_calls>`: Jamba, Hunyuan A13B',
