@@ -88,6 +88,8 @@ class Coercion:
             if "object" in types:
                 properties = (self.resolve(schema) or {}).get("properties") or {}
                 return {key: self.text(one, properties.get(key), f"{path}/{key}") for key, one in inner.items()}
+        if "array" in types and not (read and _fits(decoded, types)) and not re.search(r"[,;\n]", value.strip()):
+            return self.items([value], schema, path)
         return self.value(decoded if read else value, schema, path, record=False)
 
     def items(self, values: list[Any], schema: Any, path: str) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import NOTHING, Body, Draft, Syntax
 from toolkit.extraction.lenient_json import FENCE, FENCE_END, read_arguments
-from toolkit.extraction.parameters import NS, Tags, read_members
+from toolkit.extraction.parameters import NS, Tags, put, read_members
 from toolkit.extraction.resolve import NAME, ToolSpec
 from toolkit.extraction.shapes import ARGUMENT_KEYS, NAME_KEYS
 from toolkit.extraction.source import Source
@@ -83,6 +83,8 @@ _ASIDE = re.compile(  # what may stand between the parts of a call
     r"<(?P<tag>(?i:server_?name|server|id|call_id|tool_call_id|type|index|thought|reason|reasoning|explanation))>"
     r"[^<]{0,2000}+</(?P=tag)>"
 )
+_CUT = re.compile(r"<[\w:]{0,40}+(?:$|>[\w.\-:/\s]{0,200}+$)")  # half a tag, or half a name in an element
+_LINE = re.compile(r"[ \t]*+[\"']?([^\W\d]\w*+)[\"']?[ \t]*+[:=][ \t]*+([^<\n]{0,400}[^<\s])[ \t]*+(?:\n\s*+|(?=<|$))")
 _DESCRIBED = re.compile(r"\s*+<description\b")
 _LONGEST_NAME, _DEEPEST = 200, 3
 
@@ -103,7 +105,12 @@ class Given(NamedTuple):
 def read_element(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Read one call in elements into `body`; False if none begins at `pos`."""
     source.budget.spend(LOOK)
-    opened = source.match(_TAG, _past_asides(source, pos, None) if body.inside else pos)
+    at = _past_asides(source, pos, None) if body.inside else pos
+    opened = source.match(_TAG, at)
+    if body.inside and not body.drafts and source.match(_CUT, at):
+        source.touch_end()
+        body.problem, body.end = "truncated", source.limit
+        return True
     if opened is None:
         return False
     tag = opened["tag"]
@@ -200,7 +207,17 @@ def _held(
     if given.value is NOTHING and given.problem is None:
         in_tag = _in_attributes(attributes, tool)
         given = given if in_tag is None else in_tag._replace(end=given.end)
+    given = _bare(given, tool)
     return given, given.end if alone or given.problem else _past_closer(source, given.end, tag)
+
+
+def _bare(given: Given, tool: ToolSpec | None) -> Given:
+    """Return the arguments alone where they stand in an object under a key of their own, as in a call's JSON."""
+    value = given.value
+    if tool is not None and isinstance(value, dict) and not value.keys() <= tool.properties.keys():
+        inner = [value[key] for key in ARGUMENT_KEYS if isinstance(value.get(key), dict) and key not in tool.properties]
+        return given._replace(value=inner[0]) if inner else given
+    return given
 
 
 def _in_attributes(attributes: dict[str, str], tool: ToolSpec | None) -> Given | None:
@@ -258,7 +275,7 @@ def _name_behind(source: Source, start: int, syntax: Syntax, body: Body) -> bool
     given = read_given(source, start, None)
     if given.value is NOTHING or given.problem is not None:
         return False
-    opened = source.match(_TAG, source.past(_ASIDE, given.end))
+    opened = source.match(_TAG, _past_asides(source, given.end, None))
     held = _held_name(source, opened) if opened else None
     if held is None:
         return False
@@ -283,6 +300,7 @@ def read_behind(source: Source, pos: int, tool: ToolSpec | None, inside: bool) -
             source.touch_end()
         if after >= source.limit:
             source.touch_end()
+    given = _bare(given, tool)
     if inside or given.form not in ("json", "fenced"):
         return given
     if given.problem is not None:
@@ -312,7 +330,7 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
         return _members(source, at, _within(PAIRS, own), tool)
     opened = source.match(_TAG, at)
     if opened is None:
-        return Given(NOTHING, pos)
+        return _lines(source, at, tool) if tool and own is not None else Given(NOTHING, pos)
     held = _GIVEN.fullmatch(opened["tag"]) and not opened["equals"] and not _KEYED.search(opened["attributes"] or "")
     spelt = _SPELT.opener.match(source.text, at, source.limit)
     if held and depth < _DEEPEST and not spelt and not (tool and opened["tag"] in tool.properties):
@@ -369,6 +387,18 @@ def _members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) -> Giv
     form = "pairs" if pairs else ""
     end = source.limit if members.cut else members.end
     return Given(members.values, end, tuple(members.repairs), problem, untyped=True, form=form)
+
+
+def _lines(source: Source, pos: int, tool: ToolSpec) -> Given:
+    """Read arguments in lines such as `KEY: VALUE`, which fill the element that they stand in."""
+    values: dict[str, Any] = {}
+    end = pos
+    while (line := source.match(_LINE, end)) is not None and line[1] in tool.properties:
+        put(values, line[1], line[2])
+        end = line.end()
+    if not values or not source.text.startswith("</", end):
+        return Given(NOTHING, pos)
+    return Given(values, end, untyped=True)
 
 
 def _keys(tool: ToolSpec | None) -> tuple[str, ...]:

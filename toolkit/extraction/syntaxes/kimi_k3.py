@@ -5,9 +5,11 @@ Not here: Kimi K2 (`token_calls`).
 
 import html
 import re
+from typing import Any
 
 from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal
 from toolkit.extraction.lenient_json import decode
+from toolkit.extraction.parameters import put
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
@@ -31,7 +33,7 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     name = _NAME.search(found[0])
     if name is None:
         return None
-    arguments = {}
+    arguments: dict[str, Any] = {}
     end = found.end()
     while (opened := source.match(_ARGUMENT, end)) is not None:
         closing = source.find(_ARGUMENT_END, opened.end())
@@ -39,10 +41,10 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
             return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
         written = source.text[opened.end() : closing.start()]
         read = decode(written, source.budget) if opened[2] != "string" else None
-        arguments[html.unescape(opened[1])] = written if read is None else read.value
+        put(arguments, html.unescape(opened[1]), written if read is None else read.value)
         end = closing.end()
     closed = source.match(_CALL_END, end)
     if closed is None:
         return refusal(source, found.start(), source.limit, "truncated", "kimi_k3", name[1])
-    draft = Draft(html.unescape(name[1]), arguments, (found.start(), closed.end()), "kimi_k3")
+    draft = Draft(html.unescape(name[1]), arguments, (found.start(), closed.end()), "kimi_k3", untyped=True)
     return Reading(closed.end(), (draft,))

@@ -9,9 +9,10 @@ import re
 from typing import Any
 
 from toolkit.extraction.bodies import wrapped
-from toolkit.extraction.drafts import Reading, Syntax
+from toolkit.extraction.drafts import NOTHING, Reading, Syntax
 from toolkit.extraction.elements import CALLERS, NAMERS
 from toolkit.extraction.parameters import DSML
+from toolkit.extraction.places import place
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import register
 
@@ -22,14 +23,24 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
         last = source.text.rfind("<", found.start(), found.end())  # the opener may stand there twice
         reading = wrapped(source, found.start(), last, syntax)
         if reading is not None:
-            return reading
+            return reading if syntax.name == "hermes" else _told(source, reading)
     pos = source.past(_THOUGHT_END, found.end())
     return wrapped(source, found.start() + found[0].startswith("\n"), pos, syntax)
 
 
 def _read_tag(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read calls in tags from the first call's own tag on."""
-    return wrapped(source, found.start(), found.start(), syntax)
+    reading = wrapped(source, found.start(), found.start(), syntax)
+    return reading and _told(source, reading)
+
+
+def _told(source: Source, reading: Reading) -> Reading:
+    """Leave it to its place whether an element that only holds a name is a call: a sentence may be about it."""
+    if len(reading.drafts) == 1 and reading.drafts[0].arguments is NOTHING:
+        start, end = reading.drafts[0].span
+        if place(source.text, start, end, 0, listed=False).veto:
+            return reading._replace(explicit=False)
+    return reading
 
 
 def row(name: str, summary: str, example: str, opener: str, closer: str, labels: str = "", **more: Any) -> None:
