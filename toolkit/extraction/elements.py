@@ -87,6 +87,7 @@ _CUT = re.compile(r"<[\w:]{0,40}+(?:$|>[\w.\-:/\s]{0,200}+$)")  # half a tag, or
 _LINE = re.compile(r"[ \t]*+[\"']?([^\W\d]\w*+)[\"']?[ \t]*+[:=][ \t]*+([^<\n]{0,400}[^<\s])[ \t]*+(?:\n\s*+|(?=<|$))")
 _DESCRIBED = re.compile(r"\s*+<description\b")
 _LONGEST_NAME, _DEEPEST = 200, 3
+_NO_TOOL = ToolSpec("", {})
 
 
 class Given(NamedTuple):
@@ -98,39 +99,46 @@ class Given(NamedTuple):
     problem: str | None = None
     closed: bool = True
     untyped: bool = False
-    text: bool = False  # plain text, which may be the single text parameter
-    form: str = ""  # `json` or `pairs`, where a syntax labels its calls by that
+    form: str = ""  # `json`, `fenced`, `pairs`, or `text`, which may be the single text parameter
+
+
+class _Element(NamedTuple):
+    """Hold the opening tag of a call's own element."""
+
+    start: int  # where the call begins
+    end: int
+    tag: str
+    name: str
+    attributes: dict[str, str]
+    alone: bool  # it closes itself
+    form: str  # `function`, `invoke`, or `tag` where HTML may have it too, so that it must look like a call
 
 
 def read_element(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Read one call in elements into `body`; False if none begins at `pos`."""
     source.budget.spend(LOOK)
     at = _past_asides(source, pos, None) if body.inside else pos
-    opened = source.match(_TAG, at)
     if body.inside and not body.drafts and source.match(_CUT, at):
         source.touch_end()
-        body.problem, body.end = "truncated", source.limit
-        return True
+        return _problem(body, Given(NOTHING, source.limit, problem="truncated"))
+    opened = source.match(_TAG, at)
     if opened is None:
         return False
-    tag = opened["tag"]
-    attributes = _attributes(opened["attributes"] or "")
+    tag, found = opened["tag"], _PAIRS.finditer(opened["attributes"] or "")
+    attributes = {pair[1]: pair[2] or pair[3] or pair[4] or "" for pair in found}
     named = [value for key, value in attributes.items() if key.lower() in _NAME_ATTRIBUTES]
     if (opened["equals"] or named) and _CALLER.fullmatch(tag):
-        name = opened["name"] if opened["equals"] else named[0]
-        forms = ("function", "function_json") if opened["equals"] else ("invoke", "invoke")
-        return _own(source, pos, opened, name, attributes, (syntax.label(forms[0]), syntax.label(forms[1])), body)
+        written = (opened["name"] if opened["equals"] else named[0]).strip()
+        name, form = written.removesuffix("/").rstrip(), "function" if opened["equals"] else "invoke"
+        alone = opened["alone"] is not None or name != written
+        return _own(source, _Element(pos, opened.end(), tag, name, attributes, alone, form), syntax, body)
     if not attributes and (held := _held_name(source, opened)) is not None:
         return _apart(source, pos, *held, syntax, body)
     if _GIVEN.fullmatch(tag) and not attributes and body.inside:
         return _name_behind(source, pos, syntax, body)
-    if source.tools.declared(tag):
-        return _by_tag(source, pos, opened, attributes, syntax, body)
-    return False
-
-
-def _attributes(written: str) -> dict[str, str]:
-    return {found[1]: next(filter(None, found.groups()[1:]), "") for found in _PAIRS.finditer(written)}
+    alone = opened["alone"] is not None
+    element = _Element(pos, opened.end(), tag, tag, attributes, alone, "tag")
+    return source.tools.declared(tag) and _own(source, element, syntax, body)
 
 
 def _held_name(source: Source, opened: re.Match[str]) -> tuple[str, int] | None:
@@ -140,94 +148,67 @@ def _held_name(source: Source, opened: re.Match[str]) -> tuple[str, int] | None:
     text, at = source.text, source.skip(opened.end())
     stop = text.find("<", at, min(source.limit, at + _LONGEST_NAME))
     closing = source.match(_closer(opened["tag"]), stop) if stop > at else None
-    name = text[at:stop].strip().replace("\\_", "_") if closing else ""
-    if closing is None or not NAME.fullmatch(name):
-        return None
-    return name, closing.end()
+    name = text[at:stop].strip().replace("\\_", "_")
+    return (name, closing.end()) if closing and NAME.fullmatch(name) else None
 
 
-def _own(
-    source: Source, start: int, opened: re.Match[str], name: str, attributes: dict[str, str], labels: tuple[str, str],
-    body: Body,
-) -> bool:  # fmt: skip
-    """Read a call whose own element was opened; the second label is for bare JSON in it."""
-    written = name.strip().removesuffix("/").rstrip()
-    alone = opened["alone"] is not None or written != name.strip()
-    given, end = _held(source, opened, written, attributes, alone)
+def _own(source: Source, element: _Element, syntax: Syntax, body: Body) -> bool:
+    """Read a call whose own element was opened."""
+    tool, by_tag = source.tools.resolve(element.name).tool, element.form == "tag"
+    given = Given(NOTHING, element.end) if element.alone else read_given(source, element.end, tool, element.tag)
     if given.problem is not None:
-        body.end, body.problem = given.end, given.problem
-        return True
+        return not (by_tag and given.problem != "truncated") and _problem(body, given)
+    end = given.end if element.alone else _past_closer(source, given.end, element.tag)
+    closed = element.alone or end > given.end
     if given.value is NOTHING:
-        after = source.skip(given.end)
-        if not alone and end == given.end and after >= source.limit:
+        given = _in_attributes(element, tool) or given
+    if given.value is NOTHING:
+        after = source.skip(end)
+        if not closed and not by_tag and after >= source.limit:
             source.touch_end()
-            body.problem, body.end = "truncated", source.limit
-            return True
-        if not alone and end == given.end and not _TAGGED.stop.match(source.text, after, source.limit):
+            return _problem(body, given._replace(problem="truncated", end=source.limit))
+        required = by_tag and tool is not None and tool.required
+        if required or not (closed or (not by_tag and _TAGGED.stop.match(source.text, after, source.limit))):
             return False
         given = given._replace(value={}, untyped=True)
-    add(body, start, written, given, labels[given.form == "json"], end)
-    if not alone and end == given.end:
-        body.drafts[-1] = body.drafts[-1].mended("missing_close_tag")._replace(closed=False)
-    return True
-
-
-def _by_tag(
-    source: Source, start: int, opened: re.Match[str], attributes: dict[str, str], syntax: Syntax, body: Body
-) -> bool:
-    """Read a call whose own element has the tool's name; HTML may have it too, so it must look like a call."""
-    tag, alone = opened["tag"], opened["alone"] is not None
-    tool = source.tools.resolve(tag).tool
-    given, end = _held(source, opened, tag, attributes, alone)
-    closed = alone or end > given.end
-    if tool is None or given.problem not in (None, "truncated"):
+    given = _bare(given, tool)
+    if by_tag and tool and isinstance(given.value, dict) and given.value and not _known(given.value, tool):
         return False
-    if given.problem is not None:
-        body.end, body.problem = given.end, given.problem
-        return True
-    if given.value is NOTHING:
-        if not closed or tool.required:
-            return False
-        given = given._replace(value={}, untyped=True)
-    elif isinstance(given.value, dict) and given.value and not given.value.keys() & tool.properties.keys():
-        return False
-    add(body, start, tag, given, syntax.label("tag"), end)
+    label = syntax.label("function_json" if (element.form, given.form) == ("function", "json") else element.form)
+    add(body, element.start, element.name, given, label, end)
     if not closed:
         body.drafts[-1] = body.drafts[-1].mended("missing_close_tag")._replace(closed=False)
     return True
 
 
-def _held(
-    source: Source, opened: re.Match[str], name: str, attributes: dict[str, str], alone: bool
-) -> tuple[Given, int]:
-    """Return what a call's own element holds, or its tag, and where its closer ends, if there is one."""
-    tool, tag = source.tools.resolve(name).tool, opened["tag"]
-    nothing = Given(NOTHING, opened.end())
-    given = nothing if alone else read_given(source, opened.end(), tool, tag)
-    if given.value is NOTHING and given.problem is None:
-        in_tag = _in_attributes(attributes, tool)
-        given = given if in_tag is None else in_tag._replace(end=given.end)
-    given = _bare(given, tool)
-    return given, given.end if alone or given.problem else _past_closer(source, given.end, tag)
+def _problem(body: Body, given: Given) -> bool:
+    """Report arguments that could not be read."""
+    body.end, body.problem = given.end, given.problem
+    return True
+
+
+def _known(value: dict[str, Any], tool: ToolSpec) -> bool:
+    return not value.keys().isdisjoint(tool.properties)
 
 
 def _bare(given: Given, tool: ToolSpec | None) -> Given:
     """Return the arguments alone where they stand in an object under a key of their own, as in a call's JSON."""
     value = given.value
-    if tool is not None and isinstance(value, dict) and not value.keys() <= tool.properties.keys():
-        inner = [value[key] for key in ARGUMENT_KEYS if isinstance(value.get(key), dict) and key not in tool.properties]
-        return given._replace(value=inner[0]) if inner else given
-    return given
+    if tool is None or not isinstance(value, dict) or value.keys() <= tool.properties.keys():
+        return given
+    inner = [value[key] for key in ARGUMENT_KEYS if isinstance(value.get(key), dict) and key not in tool.properties]
+    return given._replace(value=inner[0]) if inner else given
 
 
-def _in_attributes(attributes: dict[str, str], tool: ToolSpec | None) -> Given | None:
+def _in_attributes(element: _Element, tool: ToolSpec | None) -> Given | None:
     """Return the arguments that stand in attributes of the tag that names the tool."""
-    for key, value in attributes.items():
+    known = {}
+    for key, value in element.attributes.items():
         if _GIVEN.fullmatch(key) and value.lstrip().startswith("{"):
-            return Given(value, 0)
-    known = {key: value for key, value in attributes.items() if tool and key in tool.properties}
-    known = {key: value for key, value in known.items() if key not in _NAME_ATTRIBUTES}
-    return Given(known, 0, untyped=True) if known else None
+            return Given(value, element.end)
+        if tool and key in tool.properties and (element.form == "tag" or key not in _NAME_ATTRIBUTES):
+            known[key] = value
+    return Given(known, element.end, untyped=True) if known else None
 
 
 def _past_closer(source: Source, pos: int, tag: str) -> int:
@@ -254,19 +235,16 @@ def _past_asides(source: Source, pos: int, tool: ToolSpec | None) -> int:
 def _apart(source: Source, start: int, name: str, end: int, syntax: Syntax, body: Body) -> bool:
     """Read the arguments behind an element that holds the name."""
     tool = source.tools.resolve(name).tool
-    if source.match(_DESCRIBED, end):
-        body.drafts.append(Draft(name, NOTHING, (start, end), syntax.name, doubtful="schema_echo"))
-        body.end = end
-        return True
     given = read_behind(source, _past_asides(source, end, tool), tool, body.inside)
     if given.problem is not None:
-        body.end, body.problem = given.end, given.problem
-        return True
+        return _problem(body, given)
     if given.value is NOTHING:
         if tool is None:
             return False
         given = given._replace(end=end)
     add(body, start, name, given, syntax.label(given.form))
+    if source.match(_DESCRIBED, end):
+        body.drafts[-1] = body.drafts[-1]._replace(doubtful="schema_echo")
     return True
 
 
@@ -277,36 +255,30 @@ def _name_behind(source: Source, start: int, syntax: Syntax, body: Body) -> bool
         return False
     opened = source.match(_TAG, _past_asides(source, given.end, None))
     held = _held_name(source, opened) if opened else None
-    if held is None:
-        return False
-    add(body, start, held[0], given, syntax.label(given.form), held[1])
-    return True
+    if held is not None:
+        add(body, start, held[0], given, syntax.label(given.form), held[1])
+    return held is not None
 
 
 def add(body: Body, start: int, name: str, given: Given, label: str, end: int | None = None) -> None:
     """Take a call with these arguments; it ends with them, if nothing else is said."""
-    end = given.end if end is None else end
-    draft = Draft(name, given.value, (start, end), label, given.repairs, given.untyped, closed=given.closed)
-    body.drafts.append(draft._replace(text_argument=True) if given.text else draft)
-    body.end = end
+    body.end = given.end if end is None else end
+    draft = Draft(name, given.value, (start, body.end), label, given.repairs, given.untyped, closed=given.closed)
+    body.drafts.append(draft._replace(text_argument=True) if given.form == "text" else draft)
 
 
 def read_behind(source: Source, pos: int, tool: ToolSpec | None, inside: bool) -> Given:
     """Read arguments behind a name; where no wrapper holds both, only what can be nothing else is taken for them."""
-    given = read_given(source, pos, tool, "" if inside and tool is not None else None)
+    given = _bare(read_given(source, pos, tool, "" if inside and tool is not None else None), tool)
     after = source.skip(pos)
-    if given.value is NOTHING and given.problem is None:
-        if source.text.find(">" if source.text.startswith("<", after) else "", after, source.limit) < 0:
-            source.touch_end()
-        if after >= source.limit:
-            source.touch_end()
-    given = _bare(given, tool)
+    if after >= source.limit or (source.text[after] == "<" and source.text.find(">", after, source.limit) < 0):
+        source.touch_end()
     if inside or given.form not in ("json", "fenced"):
         return given
     if given.problem is not None:
         return given if tool and tool.required else Given(NOTHING, pos)
-    known = tool and isinstance(given.value, dict) and given.value and given.value.keys() <= tool.properties.keys()
-    return given if known else Given(NOTHING, pos)
+    whole = tool and isinstance(given.value, dict) and given.value and given.value.keys() <= tool.properties.keys()
+    return given if whole else Given(NOTHING, pos)
 
 
 def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None = None, depth: int = 0) -> Given:
@@ -340,10 +312,8 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
             return _members(source, at, _within(tags, own), tool)
     if own is None and (tool is None or opened["tag"] not in tool.properties):
         return Given(NOTHING, pos)
-    return _members(source, at, _children(own, None if own is not None else _keys(tool)), tool or _NO_TOOL)
-
-
-_NO_TOOL = ToolSpec("", {})
+    declared = tuple(tool.properties) if tool and own is None else None
+    return _members(source, at, _children(own, declared), tool or _NO_TOOL)
 
 
 def _object(source: Source, pos: int, fenced: bool, cdata: bool) -> Given:
@@ -372,7 +342,7 @@ def _enclosed(source: Source, opened: re.Match[str], tool: ToolSpec | None, dept
         source.touch_end()
         return given._replace(problem="truncated", end=source.limit)
     text = source.text[opened.end() : closing.start()].strip()
-    return Given(text, closing.end(), text=True) if text else Given({}, closing.end())
+    return Given(text, closing.end(), form="text") if text else Given({}, closing.end())
 
 
 def _members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) -> Given:
@@ -399,10 +369,6 @@ def _lines(source: Source, pos: int, tool: ToolSpec) -> Given:
     if not values or not source.text.startswith("</", end):
         return Given(NOTHING, pos)
     return Given(values, end, untyped=True)
-
-
-def _keys(tool: ToolSpec | None) -> tuple[str, ...]:
-    return tuple(tool.properties) if tool else ()
 
 
 @lru_cache(maxsize=256)

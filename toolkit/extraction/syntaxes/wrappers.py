@@ -123,12 +123,12 @@ row(
     "granite20b bfcl_xml minicpm_xml qwen3_coder anthropic_xml", forms={"invoke": "anthropic_xml"},
 )
 row(
-    "named_tag", '`<tool name="NAME">`, `<tool_call tool="NAME">` and the like, with arguments in any form',
+    "tool_tag", '`<tool name="NAME">`, `<tool_call tool="NAME">` and the like, with arguments in any form',
     '<tool_call name="f">{"a": 1}</tool_call>', rf"<(?:\w++:)?(?i:{CALLERS})(?:\s(?=[^<>]{{1,400}}>)|\s*+=)",
     _CALLS_END, "tool_tag", tagged=True,
 )
 row(
-    "named_tag", "`<tool_name>NAME</tool_name>` and its arguments behind it, or in `<parameters>`, `<args>`",
+    "tool_tag", "`<tool_name>NAME</tool_name>` and its arguments behind it, or in `<parameters>`, `<args>`",
     '<tool_name>f</tool_name><parameters>{"a": 1}</parameters>', rf"<(?i:{NAMERS})\s*+>(?={_NAME}</)", _CALLS_END,
     "tool_tag", tagged=True, late=True,
 )
