@@ -41,6 +41,7 @@ _JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,40}\])[{\[\"'“‘]|&quot;|&#34;")
 _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:")
 # The head of a Python-like call, in brackets, quotes, print() or an assignment; not `f {`, which is NAME and JSON.
 _PYTHON = re.compile(r"\[*+\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
+THOUGHT_END = re.compile(r"\s*+</(?i:think|thinking|thought)>")  # of a thought that ran into the call
 _SEPARATOR = re.compile(r"\s*+[,;]?\s*+")
 # A name and nothing else, so that what stands behind it decides; it may end in `()` but has no arguments there.
 _NAME_THEN = re.compile(r"[ \t]*+(?:functions?[.:])?([^\W\d](?:[\w.\-:/]++|\\_)*+)[ \t]*+(?:\(\))?(?:<tool_sep>)?")
@@ -148,7 +149,7 @@ def _named(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     if marks is not None:
         return _marked(source, pos, head[1], marks.end(), syntax, body)
     tool = source.tools.resolve(head[1]).tool
-    given = read_behind(source, head.end(), tool, inside=True)
+    given = read_behind(source, source.past(THOUGHT_END, head.end()), tool, inside=True)
     body.end, body.problem = given.end, given.problem
     if given.problem is not None:
         return True

@@ -51,7 +51,7 @@ PAIRS = Tags(
         rf"(?:<{_GLM}value>|(?=[^<\s][^<]*+</{_GLM}value>))"
     ),
     re.compile(rf"</{_GLM}value>"),
-    re.compile(r"</?(?:\w{1,40}[_:])?tool_calls?>|<\||</s>|<｜"),
+    re.compile(rf"</?(?:\w{{1,40}}[_:])?tool_calls?>|</?{_GLM}key>|<\||</s>|<｜"),
     tight=True,
 )
 _STOP = (
@@ -68,7 +68,7 @@ _TAGGED = Tags(
         r"(?P<key>[ \t]*+[^<>\"'\s]++)[\"']?"
         r"(?:\s++value\s*+=\s*+(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^<>]*+/?|\s++[^<>]*+)?\s*+>"
     ),
-    re.compile(rf"</{NS}(?:parameter|param|argument|arg)(?:=[^<>]*+)?>"),
+    re.compile(rf"</{NS}(?:parameter|param|argument|arg)(?:=[^<>]*+|/|\d|_?function)?>"),  # as models misspell it
     re.compile(_STOP),
 )
 _SPELT = Tags(  # <parameter><name>KEY</name><value>…</value></parameter>
@@ -77,6 +77,7 @@ _SPELT = Tags(  # <parameter><name>KEY</name><value>…</value></parameter>
     re.compile(_STOP),
 )
 _LOOSE = re.compile(rf"</?{_GLM}(?:key|name|value)>")  # a tag of a pair whose other tags are lost
+_PARAMETER = re.compile(rf"<{NS}(?:parameter|param|argument|arg)\b")
 _CDATA, _CDATA_END = re.compile(r"<!\[CDATA\[\s*+"), re.compile(r"\s*+\]\]>")
 _CALL_ENDS = re.compile(rf"(?:\s*+</{NS}(?:function|invoke)>)++")
 _ASIDE = re.compile(  # what may stand between the parts of a call
@@ -168,9 +169,14 @@ def _own(source: Source, element: _Element, syntax: Syntax, body: Body) -> bool:
             source.touch_end()
             return _problem(body, given._replace(problem="truncated", end=source.limit))
         required = by_tag and tool is not None and tool.required
-        if required or not (closed or (not by_tag and _TAGGED.stop.match(source.text, after, source.limit))):
+        loose = _PARAMETER.match(source.text, after, source.limit) or _TAGGED.stop.match(
+            source.text, after, source.limit
+        )
+        if required or not (closed or (not by_tag and loose)):
             return False
         given = given._replace(value={}, untyped=True)
+    if given.value == {} and not by_tag and _PARAMETER.match(source.text, source.skip(element.end), source.limit):
+        return _problem(body, given._replace(problem="bad_body"))
     given = _bare(given, tool)
     if by_tag and tool and isinstance(given.value, dict) and given.value and not _known(given.value, tool):
         return False
@@ -299,7 +305,7 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
     if source.text.startswith(("{", '"{', "&quot;", "&#34;", "[{"), json_at):
         return _object(source, json_at, fence is not None, cdata > at)
     if source.match(_LOOSE, at):
-        return _members(source, at, _within(PAIRS, own), tool)
+        return _members(source, at, _within(PAIRS, own), tool, own)
     opened = source.match(_TAG, at)
     if opened is None:
         return _lines(source, at, tool) if tool and own is not None else Given(NOTHING, pos)
@@ -309,11 +315,11 @@ def read_given(source: Source, pos: int, tool: ToolSpec | None, own: str | None 
         return _enclosed(source, opened, tool, depth + 1)
     for tags in (_TAGGED, _SPELT):
         if tags.opener.match(source.text, at, source.limit):
-            return _members(source, at, _within(tags, own), tool)
+            return _members(source, at, _within(tags, own), tool, own)
     if own is None and (tool is None or opened["tag"] not in tool.properties):
         return Given(NOTHING, pos)
     declared = tuple(tool.properties) if tool and own is None else None
-    return _members(source, at, _children(own, declared), tool or _NO_TOOL)
+    return _members(source, at, _children(own, declared), tool or _NO_TOOL, own)
 
 
 def _object(source: Source, pos: int, fenced: bool, cdata: bool) -> Given:
@@ -345,12 +351,16 @@ def _enclosed(source: Source, opened: re.Match[str], tool: ToolSpec | None, dept
     return Given(text, closing.end(), form="text") if text else Given({}, closing.end())
 
 
-def _members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) -> Given:
-    """Read arguments in elements."""
+def _members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None, own: str | None) -> Given:
+    """Read arguments in elements; other elements behind them in the call's own would be lost, so that it is broken."""
     members = read_members(source, pos, tags, tool)
-    problem = "truncated" if members.cut else None
+    problem = "truncated" if members.cut else "bad_body" if members.torn else None
     pairs = tags.opener is PAIRS.opener
-    if problem is None and pairs and source.match(_LOOSE, source.skip(members.end)):
+    after = source.skip(members.end)
+    other = source.match(_TAG, after) if own is not None and problem is None and members.values else None
+    if other and not (_CALLER.fullmatch(other["tag"].removesuffix("s")) or source.tools.declared(other["tag"])):
+        problem = "bad_body"
+    if problem is None and pairs and source.match(_LOOSE, after):
         problem = "bad_body"
     if not (members.values or problem):
         return Given(NOTHING, pos)

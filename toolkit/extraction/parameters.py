@@ -25,6 +25,7 @@ _FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
 _TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")
 _HALF_PAIR = re.compile(r"<(?:\w{1,40}[_:])?(?:arg_key|arg_value|parameter|param)\b")
 _ELEMENT = re.compile(r"\s*+<([^\W\d][\w.\-]*+)>")
+_FOREIGN = re.compile(r"</([\w:.-]{1,80})>\Z")
 _LONGEST_TAG = 400
 _OPENERS_SEEN = 16  # in one value, to find the one that shows that its closer is missing
 
@@ -50,6 +51,7 @@ class Members:
     values: dict[str, Any] = field(default_factory=dict)
     end: int = 0
     cut: bool = False
+    torn: bool = False  # whether a value holds its own closing tag, so that what stands behind that is no part of it
     repairs: list[str] = field(default_factory=list)
 
 
@@ -84,14 +86,25 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             put(found.values, key, _flagged(opener[0], given, source.budget))
             found.end = opener.end()
             continue
-        end = _value_end(source, opener.end(), tags if tags.closer else _closed_by(tags, key), tool, found)
+        inner = tags if tags.closer else _closed_by(tags, key)
+        end = _value_end(source, opener.end(), inner, tool, found)
         if end is None:
             source.touch_end()
             found.cut = True
             return found
         value_end, found.end = end
-        written = trim(text[opener.end() : value_end], closed=found.end > value_end)
+        closed = found.end > value_end
+        written = trim(text[opener.end() : value_end], closed=closed)
+        if not closed:
+            found.torn = found.torn or (inner.closer is not None and inner.closer.search(written) is not None)
+            written = _without_foreign_closer(written)
         put(found.values, key, _flagged(opener[0], written, source.budget))
+
+
+def _without_foreign_closer(value: str) -> str:
+    """Return a value without the closing tag of something else, if that stands in place of its own."""
+    found = _FOREIGN.search(value)
+    return value[: found.start()].rstrip() if found and f"<{found[1]}" not in value else value
 
 
 @lru_cache(maxsize=1024)

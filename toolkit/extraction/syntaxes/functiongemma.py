@@ -9,6 +9,7 @@ Not here: Gemma 3's fences (`md_json`).
 
 import re
 
+from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import mend
 from toolkit.extraction.source import Source
@@ -18,6 +19,7 @@ _HEAD = re.compile(r"\s*+(?:call:\s*+)?([^\W\d][\w.\-:/]*+)\s*+(?=\{)")
 _BARE_HEAD = re.compile(r"\s*+call:[ ]?([^\W\d][\w.\-:/]*+)(?=\{)")
 _CLOSER = re.compile(r"\s*+(?:<end_function_call>|<tool_call\|>|<\|tool_call\|>|<\|/tool_call>)")
 _CUT = re.compile(r"\s*+(?:call:?\s*+[\w.\-]{0,190})?$")
+_CALL = re.compile(r"\s*+call:")
 _OWN = {"unquoted_keys", "unquoted_value", "comments"}
 
 
@@ -49,6 +51,9 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     if bare:
         return Reading(end, spread(drafts, start, end), explicit=False) if drafts else None
     stop = source.past(_CLOSER, end)
+    if not drafts and (body := read_body(source, source.past(_CALL, end), syntax)) is not None and body.drafts:
+        stop = source.past(_CLOSER, body.end)
+        return Reading(stop, spread(body.drafts, start, stop))
     if not drafts:
         if stop > end:
             return refusal(source, start, stop, "empty", label)

@@ -62,6 +62,9 @@ _LABEL = re.compile(
     rf"\n{DRESS}(?:Action|Observation|Thought|Final Answer){COLON}|<tool_call>|\[TOOL_CALLS\]|\n[^\S\n]*+\n"
 )
 _MARKED = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:")
+# a call's first tag where a thought ends in it, and the rest of the call behind that end
+_RUN_IN = re.compile(r"<tool_call>\s{0,20}+\Z")
+_CALL_AHEAD = re.compile(r"\s*+(?:[\w.\-]++\s*+<\w{0,20}arg_key>|\{|<function=|<invoke )")
 _AFTER_THOUGHT = re.compile(rf"\n{DRESS}(?:Action|Final Answer){COLON}")
 
 
@@ -83,6 +86,9 @@ def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Readin
         source.touch_end()
     if closing is None:
         return Reading(source.limit, inner=(found.end(), source.limit))
+    opened = _RUN_IN.search(source.text, max(found.end(), closing.start() - 40), closing.start())
+    if opened is not None and _CALL_AHEAD.match(source.text, closing.end(), source.limit):
+        return Reading(opened.start(), inner=(found.end(), opened.start()))
     return Reading(closing.end(), inner=(found.end(), closing.start()))
 
 

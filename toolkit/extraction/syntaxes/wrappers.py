@@ -8,7 +8,7 @@ Not here: syntaxes with a logic of their own (the other modules).
 import re
 from typing import Any
 
-from toolkit.extraction.bodies import wrapped
+from toolkit.extraction.bodies import THOUGHT_END, wrapped
 from toolkit.extraction.drafts import NOTHING, Reading, Syntax
 from toolkit.extraction.elements import CALLERS, NAMERS
 from toolkit.extraction.parameters import DSML
@@ -24,13 +24,16 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
         reading = wrapped(source, found.start(), last, syntax)
         if reading is not None:
             return reading if syntax.name == "hermes" else _told(source, reading)
-    pos = source.past(_THOUGHT_END, found.end())
+    pos = source.past(THOUGHT_END, found.end())
     return wrapped(source, found.start() + found[0].startswith("\n"), pos, syntax)
 
 
 def _read_tag(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read calls in tags from the first call's own tag on."""
     reading = wrapped(source, found.start(), found.start(), syntax)
+    if reading is None and found[0][-1].isspace():  # its attributes name no tool, so it is a wrapper
+        behind = source.text.find(">", found.end(), source.limit) + 1
+        return wrapped(source, found.start(), behind, syntax) if behind else None
     return reading and _told(source, reading)
 
 
@@ -51,7 +54,6 @@ def row(name: str, summary: str, example: str, opener: str, closer: str, labels:
 
 _NAME = r"\s*+[^\W\d][\w.\-:/\\]{0,200}+\s*+"
 _HOLDS_NAME = re.compile(f"{_NAME}</")
-_THOUGHT_END = re.compile(r"\s*+</(?i:think|thinking|thought)>")  # of a thought that ran into the call
 _JSON = '{"name": "f", "arguments": {"a": 1}}'
 _FUNCTION = "<function=f>\n<parameter=a>\n1\n</parameter>\n</function>"
 _INVOKE = '<invoke name="f"><parameter name="a">1</parameter></invoke>'
@@ -79,7 +81,7 @@ row(
 row(
     "minimax_m2", '`<minimax:tool_call>` with `<invoke name="NAME">`: MiniMax M2',
     f"<minimax:tool_call>{_INVOKE}</minimax:tool_call>",
-    r"<minimax:(?:function_calls\s*+>|tool_call>(?=\s*+<invoke))", _CALLS_END,
+    r"<minimax:(?:function_calls\s*+>|tool_call>(?=\s*+(?:<invoke|[{\[])))", _CALLS_END,
     "anthropic_xml", forms=_PYTHON,
 )
 row(
