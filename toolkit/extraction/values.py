@@ -25,7 +25,8 @@ _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*+")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*+(?=[ \t]*+(?::|=>))")
 _FLAG = re.compile(r"--([A-Za-z]\w*+(?:-\w++)*+)[ \t]*+(?:=>?|:)?[ \t]*+")  # `--key value`, as MiniMax writes pairs
-_FLAG_TEXT = re.compile(r"(?:\"(?:[^\"\\]|\\[\s\S])*+\"|'(?:[^'\\]|\\[\s\S])*+')(?=\s*+(?:--[A-Za-z]|[},]))")
+_FLAG_END = r"(?=\s*+(?:--[A-Za-z]|[},]))"
+_FLAG_TEXT = re.compile("|".join(rf"{q}(?:[^{q}\\]|\\[\s\S]|{q}(?!{_FLAG_END}))*+{q}{_FLAG_END}" for q in "\"'"))
 _FLAG_VALUE = re.compile(r"(?:(?!\s--)[^\n{}\"',])*+")
 _LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*+(?=:)")  # where text has marks of its own
 _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]++")

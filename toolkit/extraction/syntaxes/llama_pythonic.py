@@ -18,7 +18,7 @@ from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 _NAME_BACKWARDS = re.compile(r"[\w.\\\-/]++")
-_LEADS = re.compile(r"(?:^|\n|;[ \t]*+)((?:print\(|call:|[A-Za-z_]\w*+[ \t]*+=)[ \t]*+)$")
+_LEADS = re.compile(r"(?:^|\n|;[ \t]*+)((?:print\(|[A-Za-z_]\w*+[ \t]*+=)[ \t]*+|call:)$")
 _LONGEST_LEAD, _SCRIPT_SEEN = 40, 1000  # characters before a call
 _INDENTED = re.compile(r"\n[ \t]++$")
 _SCRIPT = re.compile(
