@@ -127,6 +127,11 @@ def split_first(opener: str) -> tuple[str, str]:
     return opener[:length], opener[length:]
 
 
+@cache
+def _labels() -> frozenset[str]:
+    return frozenset(label for one in load() for label in one.labels)
+
+
 def syntax_names(protocol: object) -> frozenset[str] | None:
     """Return the names of the syntaxes that a protocol allows; None for all.
 
@@ -144,7 +149,7 @@ def syntax_names(protocol: object) -> frozenset[str] | None:
         names = [str(getattr(protocol, "syntax", "auto")), *map(str, getattr(protocol, "fallbacks", ()))]
     if "auto" in names:
         return None
-    known = {label for one in load() for label in one.labels}
+    known = _labels()
     wanted = frozenset(ALIASES.get(name, name) for name in names)
     if unknown := sorted(wanted - known):
         usual = ["action_json", "airgap", "hermes"]  # the protocols in prompts/
