@@ -49,7 +49,6 @@ _NOISE = (  # behind "<"
     r"|/?s>|end_of_turn>|start_of_turn>model|bot_end>|end_code>"
     r"|｜(?:end▁of▁sentence|Assistant|tool▁calls▁end|tool▁call▁end)｜>"
     r"|/(?:tool_calls?|function_calls|toolcalls?|use_mcp_tool|function|response)>|/?answer>"
-    r"|(?:tool_?calls?|function_?calls?|use_mcp_tool)>(?=\s*+<[a-zA-Z])"
 )
 _TURN = (  # behind "<"
     r"\|(?:im_start|start_header_id)\|>\s*+(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
@@ -57,6 +56,7 @@ _TURN = (  # behind "<"
 )
 DRESS = r"[ \t]*+(?:[*_#>-]{1,4}[ \t]*+)?"  # what models put before a label
 COLON = r"(?:[ \t]*+\d++)?[*_]{0,2}[ \t]*+:"
+_NEAR = 2_000  # characters in which what stands in a wrapper shows itself
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 _LABEL = re.compile(
     rf"\n{DRESS}(?:Action|Observation|Thought|Final Answer){COLON}|<tool_call>|\[TOOL_CALLS\]|\n[^\S\n]*+\n"
@@ -102,6 +102,12 @@ def _pair(opener: str, closer: re.Pattern[str]) -> re.Pattern[str]:
 def read_mark(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a mark that stands for itself: a leaked token, or the end of a thought that was opened in the prompt."""
     return Reading(found.end())
+
+
+@mark("noise", "<tool_calls><think>hm</think>", r"<(?:tool_?calls?|function_?calls?|use_mcp_tool)>(?=\s*+<[a-zA-Z])")
+def read_wrapper(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read the opening tag of a wrapper round wrappers; more text may show that it is a call's own."""
+    return Reading(found.end(), open=source.limit - found.start() < _NEAR)
 
 
 for example, opener, closer, ends in _THOUGHTS:
