@@ -31,6 +31,7 @@ from toolkit.extraction.lenient_json import (
     read_value,
     with_surplus,
 )  # fmt: skip
+from toolkit.extraction.places import place
 from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.source import Source
@@ -189,6 +190,15 @@ def wrapped(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | N
     if not closed and syntax.closer and pos > start and (source.cut or drafts[-1].untyped):
         drafts[-1] = _open(drafts[-1])  # JSON that is closed itself is whole, if the server says nothing else
     return Reading(end, spread(drafts, start, end))
+
+
+def told(source: Source, reading: Reading) -> Reading:
+    """Leave it to its place whether an element that only holds a name is a call: a sentence may be about it."""
+    if len(reading.drafts) == 1 and reading.drafts[0].arguments is NOTHING:
+        start, end = reading.drafts[0].span
+        if place(source.text, start, end, 0, listed=False).veto:
+            return reading._replace(explicit=False)
+    return reading
 
 
 def _closed(source: Source, pos: int, syntax: Syntax) -> tuple[bool, int]:

@@ -241,6 +241,8 @@ def _past_asides(source: Source, pos: int, tool: ToolSpec | None) -> int:
 def _apart(source: Source, start: int, name: str, end: int, syntax: Syntax, body: Body) -> bool:
     """Read the arguments behind an element that holds the name."""
     tool = source.tools.resolve(name).tool
+    if tool is None and not (body.inside or source.tools.open):
+        return False
     given = read_behind(source, _past_asides(source, end, tool), tool, body.inside)
     if given.problem is not None:
         return _problem(body, given)

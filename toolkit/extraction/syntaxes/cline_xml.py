@@ -1,4 +1,4 @@
-r"""Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared.
+r"""Read `<NAME><KEY>value</KEY></NAME>` where the tool is declared, and `<tool_name>NAME</tool_name>` without a wrapper.
 
 >>> from toolkit.extraction import extract
 >>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
@@ -10,10 +10,14 @@ Not here: tags that are the same for every tool (`wrappers`).
 
 import re
 
-from toolkit.extraction.bodies import wrapped
+from toolkit.extraction.bodies import told, wrapped
 from toolkit.extraction.drafts import Reading, Syntax
+from toolkit.extraction.elements import NAMERS
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
+
+_NAME = re.compile(r"<[ \t]*+([\w.\-]++)")
+_NAMER = re.compile(rf"<(?i:{NAMERS})\s*+>")
 
 
 @syntax(
@@ -21,7 +25,9 @@ from toolkit.extraction.syntaxes import syntax
 )
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `<NAME><KEY>value</KEY></NAME>` where tool and parameters are declared: Cline and Roo prompts, Mixtral."""
-    name = re.split(r"[\s/>]", found[0].strip("< \t"), maxsplit=1)[0]
-    reading = wrapped(source, found.start(), found.start(), syntax) if source.tools.declared(name) else None
+    named = _NAME.match(source.text, found.start())
+    if named is None or not (source.tools.declared(named[1]) or _NAMER.match(source.text, found.start())):
+        return None
+    reading = wrapped(source, found.start(), found.start(), syntax)
     plain = found[0].endswith(">") and not found[0].endswith("/>")
-    return reading and reading._replace(explicit=plain)
+    return reading and told(source, reading if plain else reading._replace(explicit=False))

@@ -8,11 +8,10 @@ Not here: syntaxes with a logic of their own (the other modules).
 import re
 from typing import Any
 
-from toolkit.extraction.bodies import THOUGHT_END, wrapped
-from toolkit.extraction.drafts import NOTHING, Reading, Syntax
-from toolkit.extraction.elements import CALLERS, NAMERS
+from toolkit.extraction.bodies import THOUGHT_END, told, wrapped
+from toolkit.extraction.drafts import Reading, Syntax
+from toolkit.extraction.elements import CALLERS
 from toolkit.extraction.parameters import DSML
-from toolkit.extraction.places import place
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import register
 
@@ -23,7 +22,7 @@ def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | Non
         last = source.text.rfind("<", found.start(), found.end())  # the opener may stand there twice
         reading = wrapped(source, found.start(), last, syntax)
         if reading is not None:
-            return reading if syntax.name == "hermes" else _told(source, reading)
+            return reading if syntax.name == "hermes" else told(source, reading)
     pos = source.past(THOUGHT_END, found.end())
     return wrapped(source, found.start() + found[0].startswith("\n"), pos, syntax)
 
@@ -34,16 +33,7 @@ def _read_tag(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
     if reading is None and found[0][-1].isspace():  # its attributes name no tool, so it is a wrapper
         behind = source.text.find(">", found.end(), source.limit) + 1
         return wrapped(source, found.start(), behind, syntax) if behind else None
-    return reading and _told(source, reading)
-
-
-def _told(source: Source, reading: Reading) -> Reading:
-    """Leave it to its place whether an element that only holds a name is a call: a sentence may be about it."""
-    if len(reading.drafts) == 1 and reading.drafts[0].arguments is NOTHING:
-        start, end = reading.drafts[0].span
-        if place(source.text, start, end, 0, listed=False).veto:
-            return reading._replace(explicit=False)
-    return reading
+    return reading and told(source, reading)
 
 
 def row(name: str, summary: str, example: str, opener: str, closer: str, labels: str = "", **more: Any) -> None:
@@ -52,8 +42,7 @@ def row(name: str, summary: str, example: str, opener: str, closer: str, labels:
     register(name, read, example, opener, summary=f"Read {summary}.", closer=closer, labels=labels, **more)
 
 
-_NAME = r"\s*+[^\W\d][\w.\-:/\\]{0,200}+\s*+"
-_HOLDS_NAME = re.compile(f"{_NAME}</")
+_HOLDS_NAME = re.compile(r"\s*+[^\W\d][\w.\-:/\\]{0,200}+\s*+</")
 _JSON = '{"name": "f", "arguments": {"a": 1}}'
 _FUNCTION = "<function=f>\n<parameter=a>\n1\n</parameter>\n</function>"
 _INVOKE = '<invoke name="f"><parameter name="a">1</parameter></invoke>'
@@ -128,11 +117,6 @@ row(
     "tool_tag", '`<tool name="NAME">`, `<tool_call tool="NAME">` and the like, with arguments in any form',
     '<tool_call name="f">{"a": 1}</tool_call>', rf"<(?:\w++:)?(?i:{CALLERS})(?:\s(?=[^<>]{{1,400}}>)|\s*+=)",
     _CALLS_END, "tool_tag", tagged=True,
-)
-row(
-    "tool_tag", "`<tool_name>NAME</tool_name>` and its arguments behind it, or in `<parameters>`, `<args>`",
-    '<tool_name>f</tool_name><parameters>{"a": 1}</parameters>', rf"<(?i:{NAMERS})\s*+>(?={_NAME}</)", _CALLS_END,
-    "tool_tag", tagged=True, late=True,
 )
 row(
     "tool_calls_tag", '`<tool_calls>[{"name": …, "arguments": {…}}, …]</tool_calls>`: Jamba, Hunyuan A13B',
