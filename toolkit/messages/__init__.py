@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.parts import (
+from toolkit.messages.parts import (
     ImageContent,
     Part,
     ReasoningContent,
