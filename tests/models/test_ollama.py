@@ -171,6 +171,22 @@ def test_tool_schemas_arrive_whole(fake_ollama, model):  # ollama-python#718
     assert fake_ollama.requests[0]["tools"] == [{"type": "function", "function": NESTED}]
 
 
+def test_references_and_patterns_of_tools_reach_the_model(fake_ollama, model):  # mellea#911, pattern_in_items.native
+    room = {"type": "string", "enum": ["small", "big"]}
+    listed = [{"type": "string", "pattern": r"\d"}, {"type": "string", "pattern": r"\bx"}]
+    properties = {
+        "room": {"$ref": "#/$defs/Room"},
+        **{f"l{n}": {"type": "array", "items": i} for n, i in enumerate(listed)},
+    }
+    fake_ollama.says("x")
+    model.chat("Hi", tools=[{"name": "f", "parameters": {"$defs": {"Room": room}, "properties": properties}}])
+    shown = fake_ollama.requests[0]["tools"][0]["function"]["parameters"]
+    assert shown["properties"]["room"] == room
+    assert "$defs" not in shown
+    assert shown["properties"]["l0"]["items"]["pattern"].startswith("^")
+    assert shown["properties"]["l1"]["items"] == {"type": "string"}
+
+
 def test_calls_get_ids_where_the_server_gives_none(fake_ollama, model):  # ollama#6708
     calls = [{"function": {"name": "f", "arguments": {"x": 1}}}] * 2
     for _ in range(2):

@@ -8,6 +8,7 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -22,6 +23,8 @@ from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
 from toolkit.models.hosts import client_settings, ollama_address
 from toolkit.models.options import LOADING, SAMPLING
+from toolkit.models.patterns import for_grammar
+from toolkit.models.schemas import inlined
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
@@ -104,13 +107,14 @@ class OllamaModel(Backend):
             inner["stop"] = list(dict.fromkeys([*options.stop, *self._stops()]))
         # never cut or slide in silence; always both, for another `shift` loads the model anew (Source: ollama#3839)
         body = {"model": self._model, "stream": True, "truncate": False, "shift": False, "options": inner}
-        optional = {"format": request.schema, "think": request.think, "keep_alive": options.keep_alive}
+        held = None if request.schema is None else for_grammar(request.schema)
+        optional = {"format": held, "think": request.think, "keep_alive": options.keep_alive}
         body |= {name: value for name, value in optional.items() if value is not None}
         if request.prompt is not None:
             return "/api/generate", body | {"prompt": request.prompt, "raw": True}
         body["messages"] = to_wire(request.messages, to_ollama)
         if request.tools:
-            body["tools"] = request.tool_specs
+            body["tools"] = list(map(_shown, request.tool_specs))
         return "/api/chat", body
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
@@ -200,6 +204,15 @@ class OllamaModel(Backend):
         server, self._open_server, self._looked = self._open_server, None, None
         if server is not None:
             server.close()
+
+
+def _shown(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as Ollama shows it whole: it drops references, and refuses some patterns within lists."""
+    function = spec["function"]
+    parameters = for_grammar(function.get("parameters") or {}, "drop")
+    if '"$ref"' in json.dumps(parameters, default=str):
+        parameters = inlined(parameters)
+    return {**spec, "function": {**function, "parameters": parameters}}
 
 
 def to_ollama(message: ChatMessage) -> list[dict[str, Any]]:
