@@ -9,8 +9,9 @@ Not here: leaked tokens that belong to no message (`marks`).
 
 import re
 
-from toolkit.extraction.bodies import json_call, read_arguments
+from toolkit.extraction.bodies import json_call
 from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal
+from toolkit.extraction.lenient_json import read_arguments
 from toolkit.extraction.resolve import clean
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
