@@ -44,6 +44,8 @@ class FakeOllama:
         models: what is pulled: name -> facts for `show`.
         loaded: what `/api/ps` lists.
         knows_truncate: whether it is new enough to refuse a prompt that is too long.
+        headers: those of the generating requests.
+        asked: set once a generating request has come.
         left: set once a client has left a stream before its end.
     """
 
@@ -55,6 +57,8 @@ class FakeOllama:
         self.loaded: list[dict[str, Any]] = []
         self.version = "0.32.15"
         self.knows_truncate = True
+        self.headers: list[dict[str, str]] = []
+        self.asked = threading.Event()
         self.left = threading.Event()
         self._script: list[Any] = []
         for route in ("/api/chat", "/api/generate"):
@@ -94,14 +98,26 @@ class FakeOllama:
         self._script.append(Response(json.dumps({"error": error}), status, content_type="application/json"))
         return self
 
+    def answers(self, body: bytes) -> FakeOllama:
+        """Queue an answer of these very bytes."""
+        self._script.append(Response(body, content_type=NDJSON))
+        return self
+
     def drips(self, text: str, gate: threading.Event) -> FakeOllama:
         """Queue a stream that sends `text`, then waits for `gate` before it ends."""
         self._script.append((text, gate))
         return self
 
+    def waits(self, gate: threading.Event) -> FakeOllama:
+        """Queue an answer of which nothing comes before the gate is open."""
+        self._script.append((None, gate))
+        return self
+
     def _generate(self, request: Request) -> Response:
         body = json.loads(request.get_data())
         self.requests.append(body)
+        self.headers.append(dict(request.headers))
+        self.asked.set()
         if self.knows_truncate and body.get("truncate") not in (None, True, False):
             error = "json: cannot unmarshal string into Go struct field ChatRequest.truncate of type bool"
             return Response(json.dumps({"error": error}), 400)
@@ -116,7 +132,10 @@ class FakeOllama:
             return Response(self._dripping(*line), content_type=NDJSON)
         return Response("".join(json.dumps(piece) + "\n" for piece in line), content_type=NDJSON)
 
-    def _dripping(self, text: str, gate: threading.Event) -> Iterator[str]:
+    def _dripping(self, text: str | None, gate: threading.Event) -> Iterator[str]:
+        if text is None:
+            gate.wait(60)
+            return
         piece = json.dumps({"message": {"role": "assistant", "content": text}}) + "\n"
         try:
             yield piece

@@ -73,7 +73,9 @@ def triggers(names: frozenset[str] | None) -> Triggers:
         for place, (key, _) in enumerate(group)
     }
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
-    sign = re.compile(f"[{re.escape(''.join({'(', *(literal[0] for literal, _ in searches)}))}]")
+    # a colon stands in much prose, so that what is before and behind it counts too
+    signs = re.escape("".join({"(", *(literal[0] for literal, _ in searches)} - {":"}))
+    sign = re.compile("|".join([f"[{signs}]", *(one.pattern for literal, one in searches if literal[0] == ":")]))
     return Triggers(searches, at_start, sign, dict(zip(keys, chosen, strict=True)), later, labels)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.messages import ToolCall
+from toolkit.models.abort import current
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.models.call_pieces import CallPieces, read_arguments
 from toolkit.models.schemas import schema_problem
@@ -214,6 +215,18 @@ class Backend(ChatModel):
         """Return what the user has to mend, if that is what the server's error means."""
         return None
 
+    def _patiently(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+        """Yield the pieces, once a busy server takes the request; it is asked for `timeout_s` seconds."""
+        end, pause = time.monotonic() + options.timeout_s, 0.25
+        while True:
+            try:
+                yield from self.pieces(route, body, options)
+                return
+            except ServerError as error:
+                if not error.busy or time.monotonic() + pause > end or current().asked.wait(pause):
+                    raise
+            pause = min(2 * pause, 8.0)
+
     def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
         """Return the reply, with a fault if the server cut the prompt without a word."""
         return self.audit.judged(reply, body, None) if self.audit else reply
@@ -229,7 +242,7 @@ class Backend(ChatModel):
         answer = self.collects(options, len(request.messages), CallPieces([tool.name for tool in request.tools]))
         started = time.perf_counter()
         try:
-            for piece in self.pieces(route, body, options):
+            for piece in self._patiently(route, body, options):
                 yield from answer.feed(checked(piece, dict, "a piece"))
             answer.close()
         except TimeoutError:
@@ -237,6 +250,8 @@ class Backend(ChatModel):
         except ServerError as error:
             if mistake := self.mistake(error):
                 raise mistake from None
+            if error.misuse:
+                raise UserError(f"Model {self.name!r} refused: {error.said}. {error.misuse}") from None
             answer.fail(error)
         reply = self.judged(answer.reply(self.name, time.perf_counter() - started), body)
         raw: dict[str, Any] = {"request": body, "response": answer.closing}

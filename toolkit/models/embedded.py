@@ -21,6 +21,7 @@ from toolkit.models.base import ChatRequest, Options
 from toolkit.models.connection import sendable
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 from toolkit.models.openai import OpenAIAnswer, request_body
+from toolkit.models.patterns import for_grammar
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
 from toolkit.models.wire import ServerError
 from toolkit.tools import as_tools
@@ -66,6 +67,8 @@ class EmbeddedModel(Backend):
 
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return the method of llama.cpp's server, and the body."""
+        if request.schema is not None:  # this llama.cpp takes any text where it cannot hold a pattern
+            request = replace(request, schema=for_grammar(request.schema, hopeless="keep"))
         if request.prompt is not None:
             return "handle_completions", request_body(request)
         if request.tools and request.tool_choice not in (None, "auto", "none", "required", "any"):

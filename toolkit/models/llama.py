@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError, WeightsError, install_hint
+from toolkit.models.abort import current
 from toolkit.models.wire import ServerError
 
 
@@ -119,10 +120,11 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
     left = threading.Event()
     thread = _start(shared, method, body, found, left)
     try:
-        while (piece := found.get(timeout=timeout_s)) is not None:
-            if isinstance(piece, Exception):
-                raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
-            yield piece
+        with current().breaking(lambda: found.put(InterruptedError("nobody waits for it any more"))):
+            while (piece := found.get(timeout=timeout_s)) is not None:
+                if isinstance(piece, Exception):
+                    raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
+                yield piece
         thread.join()  # it is at its end, and holds the server until then
     except queue.Empty:
         left.set()

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
-from toolkit.messages import to_openai
+from toolkit.messages import to_wire
 from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
+from toolkit.models.hosts import client_settings
 from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
@@ -56,7 +57,7 @@ def request_body(request: ChatRequest) -> dict[str, Any]:
         body["chat_template_kwargs"] = {"enable_thinking": request.think}
     elif request.think is not None:
         body["chat_template_kwargs"] = {"reasoning_effort": request.think}
-    return {"messages": [wire for message in request.messages for wire in to_openai(message)], **body}
+    return {"messages": to_wire(request.messages), **body}
 
 
 class OpenAIAnswer(Answer):
@@ -168,7 +169,9 @@ class OpenAIModel(Backend):
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             try:
                 url = httpx.URL(self._url)
-                client = httpx.Client(base_url=url.copy_with(query=None), params=url.params, headers=headers)
+                client = httpx.Client(
+                    base_url=url.copy_with(query=None), params=url.params, headers=headers, **client_settings(self._url)
+                )
             except (ValueError, TypeError, httpx.InvalidURL) as error:
                 raise ModelNotFoundError(
                     f"{self._shown_url!r} is no address of a server ({scrub(str(error))})."

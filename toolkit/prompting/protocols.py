@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from toolkit import resources
 from toolkit.errors import ConfigError, check_object, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
+from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
 from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
@@ -220,7 +220,7 @@ class Protocol:
             return ChatMessage.from_user(self.result_text(result, tools), message.meta)
         if message.is_from(ChatRole.USER):
             said = text if is_sealed(message) else self._disarming(tools)(text)
-            return ChatMessage.from_user(said, message.meta, message.name)
+            return ChatMessage(message.role, (TextContent(said), *message.images), message.name, message.meta)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
         return ChatMessage.from_assistant(text, message.meta, message.name)
@@ -377,6 +377,7 @@ def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[Chat
         alike = merged and merged[-1].role is message.role is ChatRole.USER
         if alike and (rendered or not (is_sealed(merged[-1]) or is_sealed(message))):
             last = merged.pop()
-            message = ChatMessage.from_user(f"{last.text}\n\n{message.text}", {**last.meta, **message.meta})  # noqa: PLW2901
+            parts: tuple[Part, ...] = (TextContent(f"{last.text}\n\n{message.text}"), *last.images, *message.images)
+            message = ChatMessage(ChatRole.USER, parts, None, {**last.meta, **message.meta})  # noqa: PLW2901
         merged.append(message)
     return merged
