@@ -322,6 +322,8 @@ def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[st
 
 def _check_arguments(arguments: Mapping[str, Any], tool: Tool, where: str) -> None:
     """Refuse an argument that no call could give: it would never come out right."""
+    if not isinstance(arguments, Mapping):
+        raise ConfigError(f"{where}: arguments of {tool.name!r} must be an object, not {arguments!r:.100}.")
     for name, value in arguments.items():
         if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):
             hint = did_you_mean(name, tool.properties)

@@ -69,7 +69,7 @@ def paired_test(differences: Iterable[int]) -> float:
     Args:
         differences: for each case, how many more of its repeats the first got right than the second.
 
-    >>> round(paired_test([1, 1, 1, 1, 1, 1, 0, 0]), 5)
+    >>> paired_test([1, 1, 1, 1, 1, 1, 0, 0])
     0.03125
     """
     import numpy as np
@@ -82,7 +82,7 @@ def paired_test(differences: Iterable[int]) -> float:
         steps[:: 2 * size] = binom.pmf(np.arange(count + 1), count, 0.5)
         chances, most = np.convolve(chances, steps), most + size * count
     as_far = np.abs(np.arange(-most, most + 1)) >= abs(sum(given))
-    return min(1.0, float(chances[as_far].sum()))
+    return min(1.0, float(f"{chances[as_far].sum():.12g}"))  # without what rounding leaves of a sum
 
 
 def difference_interval(only_a: float, only_b: float, n: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-r"""Read `<NAME><KEY>value</KEY></NAME>` where the tool is declared, and `<tool_name>NAME</tool_name>` without a wrapper.
+r"""Read `<NAME><KEY>value</KEY></NAME>` of declared tools, and `<tool_name>NAME</tool_name>` without a wrapper.
 
 >>> from toolkit.extraction import extract
 >>> tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
