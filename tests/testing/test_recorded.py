@@ -11,7 +11,7 @@ import http.client
 import json
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.testing import FakeModel, FakeOllama, ScriptedReply
+from toolkit.testing import FakeLlamaServer, FakeModel, FakeOllama, ScriptedReply
 
 RECORDED = Path(__file__).parents[1] / "data" / "servers"
 OLLAMA, LLAMA = (
@@ -34,7 +34,8 @@ LEFT_OUT = {}
 CHANGING = {
     "created_at", "modified_at", "expires_at", "created", "total_duration", "load_duration", "prompt_eval_duration",
     "eval_duration", "prompt_eval_count", "prompt_tokens", "total_tokens", "cached_tokens", "size", "logprob",
-    "n_prompt_tokens", "context", "digest", "token", "bytes", "top_logprobs",
+    "n_prompt_tokens", "context", "cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms",
+    "prompt_per_second", "predicted_ms", "predicted_per_token_ms", "predicted_per_second", "tokens", "media_marker", "digest", "token", "bytes", "top_logprobs",
 }  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def _unlike(mine: Any, theirs: Any, at: str, key: str = "") -> list[str]:
         if list(mine) != list(theirs):
             return [f"{at}: keys {list(mine)} instead of {list(theirs)}"]
         return [found for name in theirs for found in _unlike(mine[name], theirs[name], f"{at}.{name}", name)]
-    if key in CHANGING:
+    if key in CHANGING or (key == "id" and isinstance(theirs, int)):
         return []
     if isinstance(theirs, list):
         if len(mine) != len(theirs):
@@ -130,6 +131,7 @@ def _steady(text: str, key: str) -> str:
         return re.sub(r"chatcmpl-\w+|^\w{32}$|(?<=call_)\w{8}", "ID", text)
     if key in ("error", "message"):
         text = re.sub(r"request \(\d+ tokens\)", "request (N tokens)", text)
+        text = re.sub(r"\(\d+\)$", "(ID)", text)  # of a token in the vocabulary
         return re.sub(r'"n_prompt_tokens":\d+', '"n_prompt_tokens":N', text)
     if key == "status":
         return re.sub(r"(new|existing) layer sha256:\w+", r"\1 layer", text)
@@ -278,3 +280,48 @@ def full_queue(server: FakeOllama):
 @pytest.mark.parametrize("exchange", [one for one in OLLAMA if one["id"] not in LEFT_OUT], ids=lambda one: one["id"])
 def test_the_fake_answers_as_the_recorded_server(ollama, exchange):
     assert replayed(ollama, exchange) == []
+
+
+def llama_for(name: str) -> FakeLlamaServer:
+    """Return a fake in the state of llama.cpp's server for one exchange."""
+    plain = FakeModel("models/SmolLM2-135M-Instruct.Q4_1.gguf", "native", tools=False)
+    if name.startswith("key."):
+        return FakeLlamaServer(plain, window=512, api_key="sk-right")
+    if name == "props.no_tools" or name.startswith(("tools.dropped", "shared_window")):
+        return FakeLlamaServer(plain, window=512, slots=4)
+    if name.startswith("scripted"):
+        return FakeLlamaServer(FakeModel("models/scr_hermes.gguf", "native"))
+    template = json.loads(BY_ID["props"]["response"]["lines"][0])["chat_template"]
+    server = FakeLlamaServer(FakeModel("models/smollm2-tools.gguf", "native", template=template), window=512)
+    server.loading = name.startswith("loading.")
+    return server
+
+
+@contextmanager
+def crowd(server: FakeLlamaServer, exchange: dict[str, Any]):
+    """Let three other requests share the window, so that it is full once the one looked at has its recorded tokens."""
+    gate = threading.Event()
+    server.answers(lambda _: ScriptedReply("The", gate=gate))
+    size = server.model().counts(server.prompt(exchange["request"]["json"]))
+    server.window = 4 * size + 3 + {1: -1, 5: 1, 7: 2}[len(exchange["response"]["lines"])]
+    threads = [threading.Thread(target=put, args=(server.host, exchange["request"])) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while sum(server.used.values()) < 3 * (size + 1):
+        gate.wait(0.005)
+    yield
+    gate.set()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("exchange", [one for one in LLAMA if one["id"] not in LEFT_OUT], ids=lambda one: one["id"])
+def test_the_fake_answers_as_the_recorded_server_of_llama_cpp(exchange):
+    with llama_for(exchange["id"]) as server:
+        said = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in exchange.get("said", {}).items()
+        }
+        filled = crowd(server, exchange) if exchange["id"].startswith("shared_window") else nullcontext()
+        with filled:
+            server.answers(lambda _: ScriptedReply(**said))
+            assert differences(put(server.host, exchange["request"]), exchange["response"]) == []

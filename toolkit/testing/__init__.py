@@ -6,8 +6,9 @@ answer (status, keys and their order, error texts, endings) is checked against r
 Not here: a model without a server (`toolkit.ScriptedModel`), weights that run (`toolkit.models.embedded`).
 """
 
+from toolkit.testing.llama_server import FakeLlamaServer
 from toolkit.testing.models import FakeModel
 from toolkit.testing.ollama import FakeOllama
 from toolkit.testing.script import ScriptedReply
 
-__all__ = ["FakeModel", "FakeOllama", "ScriptedReply"]
+__all__ = ["FakeLlamaServer", "FakeModel", "FakeOllama", "ScriptedReply"]

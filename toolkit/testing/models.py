@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from toolkit.testing.prompts import CHATML, HERMES, HERMES_GO
+from toolkit.testing.prompts import CHATML, CHATML_JINJA, HERMES, HERMES_GO
 from toolkit.testing.script import tokens
 
 Road = Literal["native", "go", "builtin"]
@@ -73,8 +73,9 @@ class FakeModel:
         if self.road == "builtin" and not self.parser:
             self.parser = "qwen3-coder"
         if self.template is None:
+            native = HERMES if self.tools else CHATML_JINJA
             go = HERMES_GO if self.road == "go" and self.tools else CHATML
-            self.template = HERMES if self.road == "native" else go
+            self.template = native if self.road == "native" else go
         if self.parameters is None:
             self.parameters = {} if self.road == "native" else {"stop": list(_STOPS)}
         self.digest = self.digest or hashlib.sha256(self.full_name.encode()).hexdigest()

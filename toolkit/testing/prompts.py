@@ -22,6 +22,7 @@ _FILES = Path(__file__).with_name("templates")
 HERMES = (_FILES / "hermes.jinja").read_text(encoding="utf-8")
 HERMES_GO = (_FILES / "hermes.gotmpl").read_text(encoding="utf-8").removesuffix("\n")
 CHATML = (_FILES / "chatml.gotmpl").read_text(encoding="utf-8")
+CHATML_JINJA = (_FILES / "chatml.jinja").read_text(encoding="utf-8")
 _CODER = (_FILES / "qwen3-coder.txt").read_text(encoding="utf-8").removesuffix("\n")
 _CODER_SYSTEM = "You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks."
 _TOOLS_HEAD, _TOOLS_TAIL = HERMES_GO.partition("# Tools")[2].split("{{- range .Tools }}", 1)
