@@ -43,6 +43,7 @@ class FakeOllama:
         looks: routes of the other requests, in order.
         models: what is pulled: name -> facts for `show`.
         loaded: what `/api/ps` lists.
+        knows_truncate: whether it is new enough to refuse a prompt that is too long.
         left: set once a client has left a stream before its end.
     """
 
@@ -53,6 +54,7 @@ class FakeOllama:
         self.models: dict[str, dict[str, Any]] = {"qwen3:4b": {"capabilities": ["completion", "tools", "thinking"]}}
         self.loaded: list[dict[str, Any]] = []
         self.version = "0.32.15"
+        self.knows_truncate = True
         self.left = threading.Event()
         self._script: list[Any] = []
         for route in ("/api/chat", "/api/generate"):
@@ -87,7 +89,7 @@ class FakeOllama:
         self._script.append(list(pieces))
         return self
 
-    def fails(self, status: int, error: str) -> FakeOllama:
+    def fails(self, status: int, error: Any) -> FakeOllama:
         """Queue an HTTP error."""
         self._script.append(Response(json.dumps({"error": error}), status, content_type="application/json"))
         return self
@@ -100,6 +102,9 @@ class FakeOllama:
     def _generate(self, request: Request) -> Response:
         body = json.loads(request.get_data())
         self.requests.append(body)
+        if self.knows_truncate and body.get("truncate") not in (None, True, False):
+            error = "json: cannot unmarshal string into Go struct field ChatRequest.truncate of type bool"
+            return Response(json.dumps({"error": error}), 400)
         if body["model"] not in self.models:
             return Response(json.dumps({"error": f"model '{body['model']}' not found"}), 404)
         if not self._script:

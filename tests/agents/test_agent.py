@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import threading
 import time
+import weakref
 
 import pydantic
 import pytest
@@ -42,6 +44,29 @@ PROMPTED = {
     "airgap": 'TOOL_CALL: add {"x": 1, "y": 2}',
     "action_json": '{"action": "add", "action_input": {"x": 1, "y": 2}}',
 }
+
+
+class Idle(tk.AgentMiddleware):
+    def wrap_model_call(self, request, handler):
+        return handler(request)
+
+    def wrap_tool_call(self, request, handler):
+        return handler(request)
+
+
+@pytest.mark.parametrize("layers", [[], [Idle()]], ids=["bare", "wrapped"])
+@pytest.mark.parametrize("stream", [False, True], ids=["run", "stream"])
+def test_a_run_is_freed_with_its_trace_and_needs_no_collector(add, layers, stream):
+    agent = tk.Agent(tk.ScriptedModel([call(x=1, y=2), "3"]), [add], middleware=layers)
+    gc.collect()
+    gc.disable()
+    try:
+        trace = [event for event in agent.stream("go") if event.kind == "end"][-1].data["trace"] if stream else None
+        alive = weakref.ref(trace or agent.run("go"))
+        del trace
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("protocol", PROMPTED)

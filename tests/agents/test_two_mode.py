@@ -15,6 +15,7 @@ from toolkit.agents.two_mode.actions import Action, as_actions, reply_schema
 from toolkit.agents.two_mode.prompts import shown_turns
 from toolkit.agents.two_mode.reading import read_actions
 from toolkit.agents.two_mode.turn import TwoModeTurn
+from toolkit.prompting.disarming import disarming
 from toolkit.worlds.marketplace import Marketplace
 
 FIND = '{"action": "find", "action_input": {"word": "red"}}'
@@ -225,7 +226,7 @@ def test_any_message_and_any_answer_pass_through_the_templates(message, answer):
     made = agent([answer, answer, answer, answer])
     made.respond(message)
     made.respond(message)
-    assert message in prompts(made)[2]
+    assert disarming(tuple(made.actions))(message) in prompts(made)[2]
 
 
 def test_unknown_actions_get_a_hint():

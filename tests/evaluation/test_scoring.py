@@ -60,7 +60,7 @@ def test_outcomes(case, text, outcome, detail):
         (Fault("timeout", "60 s"), "", "server_fault"),
         (Fault("schema_not_honoured", "no JSON"), "hello", "server_fault"),
         (Fault("parse", "error parsing tool call"), OSLO, "right_call"),
-        (Fault("parse", "error parsing tool call"), "", "server_fault"),
+        (Fault("parse", "error parsing tool call"), "", "broken_call"),
     ],
     ids=["overflow", "server", "timeout", "schema", "rescued from the error", "nothing to rescue"],
 )

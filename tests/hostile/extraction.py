@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.frame import Attack, attacks
+from tests.hostile.frame import FLOOR, Attack, attacks
 from toolkit.extraction import Extraction, StreamExtractor, extract
 from toolkit.extraction.syntaxes import load
 
@@ -75,9 +75,17 @@ def read(text: str) -> Extraction:
     return found
 
 
-def _repeated(head: str, unit: str, tail: str) -> Attack:
-    name = f"{head!r} + {unit!r} * n + {tail!r}"
-    return Attack(name, lambda size: head + unit * max(1, size // len(unit)) + tail, read)
+def _repeated(head: str, unit: str, tail: str, run: Callable[[str], object] = read, **how: int) -> Attack:
+    name = f"{run.__name__} {head!r} + {unit!r} * n + {tail!r}"
+    return Attack(name, lambda size: head + unit * max(1, size // len(unit)) + tail, run, **how)
+
+
+def streamed(text: str) -> None:
+    """Feed a text in chunks so large that each is looked at for a long while."""
+    stream = StreamExtractor(TOOLS)
+    for at in range(0, len(text), 3_000):
+        stream.feed(text[at : at + 3_000])
+    stream.close()
 
 
 @attacks("extraction")
@@ -92,6 +100,15 @@ def pairs_of_pieces(chance: random.Random) -> Iterator[Attack]:
     while True:
         unit = "".join(chance.choices(every, k=chance.choice([1, 2, 2, 3])))
         yield _repeated(chance.choice(HEADS), unit, chance.choice(TAILS))
+
+
+@attacks("extraction")
+def streams_of_pieces(chance: random.Random) -> Iterator[Attack]:
+    """Look ahead of the end again and again: all looks together take a few times what the one at the end does."""
+    every = pieces()
+    while True:
+        unit = "".join(chance.choices(every, k=chance.choice([1, 2, 2, 3])))
+        yield _repeated(chance.choice(HEADS), unit, chance.choice(TAILS), streamed, size=128_000, floor=FLOOR // 5)
 
 
 @attacks("extraction")

@@ -27,6 +27,7 @@ MEGABYTE = 1_000_000
 GROWTH = 2.5  # how much longer twice the text may take
 PACE_S = 0.05  # what adding up a million numbers took where the floors were set
 HANGS_S = 60.0  # after this the whole run ends with a traceback
+AGAIN = 4  # times that a growth is measured once more before it is believed
 CERTAIN_S = 0.15  # shorter times say nothing about growth
 
 
@@ -106,8 +107,10 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
         while size < MEGABYTE and before < CERTAIN_S * 8:
             size *= 2
             taken = _seconds(attack, size)
-            if taken > CERTAIN_S and taken > GROWTH * before:
-                before, taken = min(before, _seconds(attack, size // 2)), min(taken, _seconds(attack, size))
+            if taken > CERTAIN_S:
+                for _ in range(AGAIN):  # a busy machine is no fault: the least of several times counts
+                    if taken > GROWTH * before:
+                        before, taken = min(before, _seconds(attack, size // 2)), min(taken, _seconds(attack, size))
                 if taken > GROWTH * before:
                     report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half {before:.2f} s")
                     return

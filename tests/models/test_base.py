@@ -19,8 +19,29 @@ from toolkit.models.base import last_reply
         ({"num_ctx": 0}, "num_ctx"),
         ({"num_ctx": 1}, "num_ctx must be at least 16 tokens, not 1"),  # llama.cpp aborts the process
         ({"think": "very"}, "think"),
+        ({"mirostat": 1}, "Unknown option 'mirostat'"),
+        ({"repeat_last_n": -1}, "repeat_last_n must be at least 0"),  # servers refuse what the guides say
+        ({"repeat_penalty": 0}, "repeat_penalty must be above 0"),
+        ({"stop": ["a", ""]}, "stop must be"),
+        ({"use_mmap": 3}, "use_mmap must be true or false"),
+        ({"keep_alive": "forever"}, "keep_alive must be a duration"),
+        ({"keep_alive": True}, "keep_alive must be a duration"),
     ],
-    ids=["unknown", "none to write", "endless", "no window", "tiny window", "level"],
+    ids=[
+        "unknown",
+        "none to write",
+        "endless",
+        "no window",
+        "tiny window",
+        "level",
+        "old name",
+        "whole window",
+        "no penalty",
+        "empty stop",
+        "map",
+        "no unit",
+        "bool",
+    ],
 )
 def test_unusable_options(options, message):
     with pytest.raises(ConfigError, match=message):
@@ -113,3 +134,15 @@ def test_what_a_notebook_shows_can_be_sent_to_it():
     assert "a\\ud83db" in Reply("a\ud83db")._repr_html_()
     Reply("a\ud83db")._repr_html_().encode()
     repr(Reply("a\ud83db")).encode()
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [("10m", "10m"), ("1h30m", "1h30m"), ("-1s", "-1s"), ("-1", -1), ("300", 300), ("1.5", 1.5), (-1, -1), (0, 0)],
+)
+def test_a_duration_is_one_that_ollama_takes(given, sent):  # ha-llmvision#625
+    assert Options(keep_alive=given).keep_alive == sent
+
+
+def test_an_empty_stop_is_none():
+    assert Options(stop="").stop == Options(stop=[]).stop == ()

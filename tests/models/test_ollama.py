@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
@@ -14,6 +15,7 @@ import pytest
 from toolkit.errors import ConfigError, ModelNotFoundError
 from toolkit.messages import ChatMessage, ToolCall
 from toolkit.models import load_model
+from toolkit.models.base import Options, Reply
 from toolkit.models.ollama import OllamaServer, same_model
 
 NESTED = {
@@ -28,6 +30,10 @@ NESTED = {
         },
     },
 }
+PLAIN = {
+    "top_k": 40, "top_p": 0.9, "min_p": 0.0, "typical_p": 1.0, "repeat_penalty": 1.0, "repeat_last_n": 64,
+    "presence_penalty": 0.0, "frequency_penalty": 0.0,
+}  # fmt: skip
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -51,8 +57,45 @@ def test_window_and_cap_are_always_sent_and_inside_options(fake_ollama, model): 
     fake_ollama.says("x")
     model.chat("Hi")
     body = fake_ollama.requests[0]
-    assert body["options"] == {"temperature": 0.0, "seed": 0, "num_ctx": 8192, "num_predict": 512}
-    assert set(body) == {"model", "messages", "stream", "options"}
+    assert body["options"] == {**PLAIN, "temperature": 0.0, "seed": 0, "num_ctx": 8192, "num_predict": 512}
+    assert set(body) == {"model", "messages", "stream", "options", "truncate", "shift"}
+
+
+def test_prompts_are_never_cut_nor_the_window_slid(fake_ollama, model):  # ollama#3839, ollama#14259
+    for ask in (lambda: model.chat("Hi"), lambda: model.complete("Hi")):
+        fake_ollama.says("x")
+        ask()
+    assert [(body["truncate"], body["shift"]) for body in fake_ollama.requests] == [(False, False)] * 2
+
+
+TOO_LONG = {
+    "error": {
+        "code": 400,
+        "message": "request (940 tokens) exceeds the available context size (256 tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 940,
+        "n_ctx": 256,
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "error", [json.dumps(TOO_LONG), TOO_LONG, TOO_LONG["error"]], ids=["nested", "object", "plain"]
+)
+def test_a_refused_prompt_is_an_overflow_with_both_counts(fake_ollama, model, error):
+    fake_ollama.fails(400, error)
+    reply = model.chat("Hi", options={"num_ctx": 256})
+    assert (reply.fault.kind, reply.finish_reason) == ("overflow", "overflow")
+    assert (reply.prompt_tokens, reply.fault.prompt_tokens, reply.fault.window) == (940, 940, 256)
+    assert Reply.from_dict(reply.to_dict()).fault == reply.fault
+
+
+def test_a_server_that_refuses_long_prompts_raises_no_alarm(fake_ollama, model):  # ollama#16428
+    for counted in (1024, 9):  # looks like a cut at half of the window, and like a count of the rest of a cached prompt
+        fake_ollama.says("x", prompt_eval_count=counted)
+        reply = model.chat("The rain in Spain stays mainly in the plain. " * 300, options={"num_ctx": 2048})
+        assert reply.fault is None
+    assert [body.get("truncate") for body in fake_ollama.requests] == [False, "?", False]
 
 
 @pytest.mark.parametrize("think", [True, False, "low", "high"], ids=str)
@@ -64,12 +107,55 @@ def test_think_is_sent_as_given(fake_ollama, model, think):  # ollama#11751
 
 def test_every_option_reaches_its_place(fake_ollama, model):
     fake_ollama.says("x")
-    options = {"temperature": 0.7, "seed": 3, "num_ctx": 4096, "num_predict": 9, "top_p": 0.9, "top_k": 20}
-    more = {"min_p": 0.1, "repeat_penalty": 1.1, "stop": ["END"], "keep_alive": "10m"}
-    model.chat("Hi", options={**options, **more})
+    options = {
+        "temperature": 0.7, "seed": 3, "num_ctx": 4096, "num_predict": 9, "top_p": 0.8, "top_k": 20, "min_p": 0.1,
+        "typical_p": 0.9, "repeat_penalty": 1.1, "repeat_last_n": 32, "presence_penalty": 0.2, "frequency_penalty": 0.3,
+        "num_keep": 8, "stop": ["END"], "num_batch": 64, "num_gpu": 0, "num_thread": 2, "main_gpu": 1,
+        "use_mmap": False,
+    }  # fmt: skip
+    outside = {"think": True, "keep_alive": "10m", "timeout_s": 9.0}
+    assert {*options, *outside} == {item.name for item in dataclasses.fields(Options)}
+    model.chat("Hi", options={**options, **outside})
     body = fake_ollama.requests[0]
-    assert body["options"] == {**options, "min_p": 0.1, "repeat_penalty": 1.1, "stop": ["END"]}
-    assert body["keep_alive"] == "10m"
+    assert body["options"] == options
+    assert (body["keep_alive"], body["think"]) == ("10m", True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "think", "sent"),
+    [(CITY, None, False), (CITY, True, True), (CITY, "low", "low"), (None, None, None), (None, False, False)],
+    ids=str,
+)
+def test_a_held_reply_is_not_thought_about_unless_that_is_asked(fake_ollama, model, schema, think, sent):
+    fake_ollama.says('{"city": "Oslo"}')
+    model.chat("Hi", schema=schema, options={"think": think})
+    assert fake_ollama.requests[0].get("think") == sent
+
+
+PARAMETERS = """num_ctx                        512
+stop                           "<|im_start|>"
+stop                           "a \\"b\\""
+temperature                    0.3"""
+
+
+@pytest.mark.parametrize(
+    ("own", "sent"),
+    [([], None), (["END"], ["END", "<|im_start|>", 'a "b"']), (["<|im_start|>"], ["<|im_start|>", 'a "b"'])],
+    ids=str,
+)
+def test_stops_of_ones_own_come_on_top_of_the_modelfiles(fake_ollama, model, own, sent):  # ollama#4524
+    fake_ollama.models["qwen3:4b"]["parameters"] = PARAMETERS
+    fake_ollama.says("x")
+    model.chat("Hi", options={"stop": own})
+    assert fake_ollama.requests[0]["options"].get("stop") == sent
+
+
+@pytest.mark.parametrize("name", ["num_ctx", "num_thread", "num_batch", "num_gpu"])
+def test_what_loads_the_model_anew_is_noted(fake_ollama, model, name):
+    for value in (32, 64):
+        fake_ollama.says("x")
+        reply = model.chat("Hi", options={name: value})
+    assert f"{name} changed from 32 to 64: Ollama loads the model again" in reply.raw["notes"]
 
 
 def test_unknown_option_is_refused(model):  # ollama-python#663
@@ -285,6 +371,7 @@ def test_a_broken_schema_never_reaches_the_server(fake_ollama, model, schema):  
 
 @pytest.mark.parametrize("counted", [2048, 1026, 1023, 2047], ids=["window", "half + 2", "half - 1", "window - 1"])
 def test_a_silently_cut_prompt_is_an_overflow(fake_ollama, model, counted):  # ollama#17889, #17427, #4079
+    fake_ollama.knows_truncate = False
     fake_ollama.says("What do you mean?", prompt_eval_count=counted)
     reply = model.chat("The rain in Spain stays mainly in the plain. " * 300, options={"num_ctx": 2048})
     assert (reply.fault.kind, reply.finish_reason) == ("overflow", "overflow")
@@ -435,3 +522,49 @@ def test_many_threads_share_one_model(fake_ollama, model):
     for thread in threads:
         thread.join()
     assert found == ["Hello there!"] * 8
+
+
+def loop(*before: str, times: int = 31, key: str = "content"):
+    return [{"message": {"role": "assistant", key: text}, "done": False} for text in [*before, *["1"] * times]]
+
+
+@pytest.mark.parametrize("key", ["content", "thinking"])
+def test_a_loop_that_the_server_gave_up_is_cut_at_its_length(fake_ollama, model, key):  # ollama#8786
+    fake_ollama.sends(*loop("The ", "code ", key=key))
+    reply = model.chat("Which code?")
+    assert (reply.finish_reason, reply.limit, reply.fault) == ("length", "loop", None)
+    assert (reply.text or reply.thinking).startswith("The code 111")
+
+
+def test_a_few_equal_pieces_and_no_end_are_no_loop(fake_ollama, model):
+    fake_ollama.sends(*loop("The ", times=9))
+    assert model.chat("Which code?").fault.kind == "server"
+
+
+def test_a_call_that_came_with_the_cap_is_not_run(fake_ollama, model):  # tools.native.cut_after_arguments
+    call = {"id": "c1", "function": {"name": "weather", "arguments": {"city": "Rome"}}}
+    fake_ollama.says(tool_calls=[call], done_reason="length", eval_count=25)
+    reply = model.chat("Go.", tools=[NESTED], options={"num_predict": 25})
+    assert (reply.tool_calls, reply.limit) == ((), "num_predict")
+    assert reply.raw["invalid_tool_calls"][0]["name"] == "weather"
+
+
+@pytest.mark.parametrize(("counted", "fault"), [(40, "parse"), (1, None)])
+def test_an_empty_reply_with_tools_lost_a_call(fake_ollama, model, counted, fault):  # issue 12, l04
+    fake_ollama.says(eval_count=counted)
+    reply = model.chat("Read a.log", tools=[NESTED])
+    assert (reply.fault and reply.fault.kind) == fault
+    assert (reply.fault is None) or "40 tokens" in reply.fault.message
+
+
+def test_an_empty_reply_for_which_tokens_were_counted_is_noted(fake_ollama, model):
+    fake_ollama.says(eval_count=3)
+    assert any("3 tokens were written" in note for note in model.chat("Hi").raw["notes"])
+
+
+def test_two_calls_of_one_id_get_two(fake_ollama, model):
+    calls = [{"id": "same", "function": {"name": "f", "arguments": {"x": n}}} for n in (1, 2)]
+    fake_ollama.says(tool_calls=calls)
+    made = model.chat("Hi", tools=[NESTED]).tool_calls
+    assert [call.arguments["x"] for call in made] == [1, 2]
+    assert len({call.id for call in made}) == 2

@@ -246,3 +246,90 @@ def test_lone_surrogates_reach_the_server_as_question_marks(server, model):
     server.says("x")
     assert model.chat("Hi \ud83d").fault is None
     assert server.requests[0]["messages"][0]["content"] == "Hi ?"
+
+
+WHOLE = {
+    "object": "chat.completion",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Low tide."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 5},
+}
+UNSAID = {"choices": [{"message": {"content": "Low tide."}}]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [json.dumps(WHOLE), json.dumps(WHOLE, indent=2), json.dumps([WHOLE]), json.dumps(UNSAID)],
+    ids=["one line", "pretty", "list", "says no reason"],
+)
+def test_a_whole_answer_in_place_of_a_stream_is_read(server, model, body):  # issue 12, o04
+    server.script.append(Response(body, content_type="application/json"))
+    reply = model.chat("Hi")
+    assert (reply.text, reply.finish_reason, reply.fault) == ("Low tide.", "stop", None)
+
+
+def test_pieces_without_their_field_name_are_read(server, model):
+    pieces = [{"choices": [{"delta": {"content": word}}]} for word in ("Low ", "tide.")]
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    server.script.append(Response("\n".join(map(json.dumps, [*pieces, end]))))
+    reply = model.chat("Hi")
+    assert (reply.text, reply.fault) == ("Low tide.", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"error": {"message": "no such thing", "code": 5}}', "no such thing"),
+        ('[{"error": {"message": "no such thing"}}]', "no such thing"),
+        ('{"error": "no such thing"}', "no such thing"),
+        ('{"object": "error", "message": "no such thing"}', "no such thing"),
+        ('{"detail": [{"msg": "no such thing"}]}', "no such thing"),
+        ('data: {"object": "error", "message": "no such thing"}\n\n', "no such thing"),
+        ('data: {"choices": []}\n\n{"error": {"message": "no such thing"}}\n', "no such thing"),
+        ("<html>no such thing</html>", "no such thing"),
+        ("", "broke off"),
+        ('data: {"choices": [{"delta": {"content": "The tide is"}}]}\n\n', "broke off"),
+    ],
+)
+def test_an_error_or_nothing_under_status_200_is_a_fault(server, model, body, said):  # issue 12, o04
+    server.script.append(Response(body))
+    reply = model.chat("Hi")
+    assert (reply.fault.kind, reply.finish_reason) == ("server", "error")
+    assert said in reply.fault.message
+
+
+CALL = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": ""}}
+
+
+@pytest.mark.parametrize("arguments", ["", '{"city": "Os', '{"city": "Oslo"}'])
+def test_a_stream_that_ends_within_a_call_is_a_fault_and_no_call(server, model, arguments):  # issue 12, o06
+    function = {"name": "weather", "arguments": arguments}
+    delta = {"tool_calls": [{**CALL, "function": function}]}
+    server.streams(
+        {"choices": [{"delta": {"content": "I look."}}]},
+        {"choices": [{"delta": delta, "finish_reason": None}]},
+        done=False,
+    )
+    reply = model.chat("Hi", tools=[TOOL])
+    assert (reply.tool_calls, reply.fault.kind) == ((), "server")
+
+
+@pytest.mark.parametrize("finish", ["stop", None])
+def test_a_stream_ends_with_a_reason_or_a_mark(server, model, finish):
+    closing = {"choices": [{"delta": {}, "finish_reason": finish}]}
+    server.streams({"choices": [{"delta": {"content": "Low."}}]}, closing, done=finish is None)
+    reply = model.chat("Hi")
+    assert (reply.text, reply.finish_reason, reply.fault) == ("Low.", "stop", None)
+
+
+def test_a_loop_that_the_server_gave_up_is_cut_at_its_length(server, model):  # ollama#8786, under /v1
+    server.streams(*({"choices": [{"delta": {"content": text}}]} for text in ["0", *["1"] * 31]), done=False)
+    reply = model.chat("Hi")
+    assert (reply.finish_reason, reply.limit, reply.fault, reply.text[:3]) == ("length", "loop", None, "011")
+
+
+def test_a_cut_call_is_known_and_not_run(server, model):
+    delta = {"tool_calls": [{**CALL, "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}]}
+    server.streams({"choices": [{"delta": delta}]}, {"choices": [{"delta": {}, "finish_reason": "length"}]})
+    reply = model.chat("Hi", tools=[TOOL])
+    assert (reply.tool_calls, reply.finish_reason) == ((), "length")
+    assert [(bad["name"], bad["id"]) for bad in reply.raw["invalid_tool_calls"]] == [("weather", "c1")]

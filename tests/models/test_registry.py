@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import socket
+import time
+
 import pytest
 
 from toolkit.errors import ConfigError, ModelNotFoundError, WeightsError
@@ -90,3 +93,12 @@ def test_list_of_models_without_a_server():
 def test_sizes_say_what_they_are():
     assert ModelLine("x", "ready", 98_362_432, "").size_text == "98 MB on disk"
     assert ModelLine("x", "away", None, "").size_text == ""
+
+
+def test_a_host_that_takes_a_connection_and_says_nothing_is_soon_a_line():  # issue 12
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        lines = list_models(f"127.0.0.1:{silent.getsockname()[1]}")
+    assert lines[-1].name == "ollama/…"
+    assert "No Ollama server answers" in lines[-1].state
+    assert time.monotonic() - started < 10  # it was 21 s

@@ -56,3 +56,12 @@ def test_tools_that_a_template_drops_are_no_cut():
 
 def test_tools_count_where_a_limit_was_met():
     assert WindowAudit().cut("Hi " * 50, 2050, 4096, tools="name, " * 4000)
+
+
+def test_only_prompts_that_surely_fit_teach():
+    audit = WindowAudit()
+    for _ in range(5):  # whole messages were dropped in front: the count lies anywhere below the window
+        audit.cut("The rain in Spain stays mainly in the plain. " * 60, 500, 1024)
+    assert not audit.ratios
+    audit.cut("The rain in Spain stays mainly in the plain. " * 20, 200, 1024)
+    assert len(audit.ratios) == 1

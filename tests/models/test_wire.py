@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.messages import ChatMessage
-from toolkit.models.backend import call_id, is_overflow, read_arguments
+from toolkit.models.backend import call_id
 from toolkit.models.base import ChatRequest, Options
+from toolkit.models.call_pieces import read_arguments
 from toolkit.models.openai import OpenAIAnswer, request_body
 from toolkit.models.window import sent_text
+from toolkit.models.wire import is_overflow
 from toolkit.tools import as_tools
 
 
@@ -100,3 +102,10 @@ def test_chunking_does_not_change_the_reply(text, cuts):
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     pieces = [text[a:b] for a, b in itertools.pairwise(edges)]
     assert answer(pieces) == answer([text])
+
+
+def test_every_sampling_option_reaches_llama_cpp_in_its_words():
+    options = {"typical_p": 0.9, "repeat_last_n": 32, "presence_penalty": 0.2, "frequency_penalty": 0.3, "min_p": 0.1}
+    body = request_body(ChatRequest(Options(**options, num_keep=8), prompt="x"))
+    assert {name: body[name] for name in options} == options
+    assert body["n_keep"] == 8

@@ -17,10 +17,17 @@ from toolkit.agents import drivers
 from toolkit.agents.drivers import Send
 from toolkit.agents.layers import layered
 from toolkit.agents.loop import CallModel, RunHook, RunTools, Step, agent_steps
-from toolkit.agents.modes import BLOCKING, Mode, at_once, beside, here
+from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once, beside, here
 from toolkit.agents.places import Place, places, take
 from toolkit.agents.plan import Hook
-from toolkit.agents.requests import AgentRequest, ExtendedModelResponse, ModelRequest, ModelResponse, ToolAnswer
+from toolkit.agents.requests import (
+    AgentRequest,
+    Command,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    ToolAnswer,
+)
 from toolkit.agents.resuming import Start
 from toolkit.agents.run import Run, Setup
 from toolkit.agents.runtime import Runtime
@@ -51,8 +58,9 @@ class AgentPerformer:
         self.mode = mode
         self.tokens = tokens
         self.calls = CallRunner(run, mode)
-        ask = self._ask if mode is BLOCKING else self._aask
-        self.model = layered(run.chains.wrap_model_call, ask, self._checked, mode, run.commands)
+        # bound to the run and not to this, or every run would leave its trace in a circle for the collector
+        ask = partial(_ask if mode is BLOCKING else _aask, run, tokens)
+        self.model = layered(run.chains.wrap_model_call, ask, partial(_checked, run.commands), mode, run.commands)
 
     def perform(self, step: Step, mode: Mode) -> Any:
         """Do one step, or return the coroutine that does."""
@@ -66,37 +74,6 @@ class AgentPerformer:
         if self.tokens is not None:
             self.tokens.send_held()
         return self._tools(step.calls)
-
-    def _ask(self, request: ModelRequest) -> ModelResponse:
-        sent, model = self.run.question(request), request.model
-        if self.tokens is None:
-            return self.run.response(sent.send(model), sent, request)
-        return self.run.response(at_once(drivers.put(sent, model, self.tokens.of(sent), BLOCKING)), sent, request)
-
-    async def _aask(self, request: ModelRequest) -> ModelResponse:
-        sent = self.run.question(request)
-        token = None if self.tokens is None else self.tokens.of(sent)
-        return self.run.response(await drivers.put(sent, request.model, token, self.mode), sent, request)
-
-    def _checked(self, given: Any, hook: Hook) -> ModelResponse:
-        """Return what a model wrapper gave as a response, and note its command behind those of the layers below.
-
-        Raises:
-            UpdateError: it gave something else.
-        """
-        response = given
-        if isinstance(given, ExtendedModelResponse):
-            response = given.model_response
-            if given.command is not None:
-                self.run.commands.append((given.command, hook))
-        if type(response) is not ModelResponse and isinstance(response := as_message(response), ChatMessage):
-            response = ModelResponse([response])
-        if not isinstance(response, ModelResponse):
-            raise UpdateError(f"{hook.label} returned {given!r}. Return a ModelResponse or an assistant ChatMessage.")
-        for message in response.result:
-            if type(message) is not ChatMessage:
-                return _read(response, hook)
-        return response
 
     async def _tools(self, calls: list[ToolCall]) -> list[ToolAnswer | BaseException]:
         if len(calls) == 1:
@@ -125,6 +102,40 @@ class AgentPerformer:
             return error
         finally:
             place.passes()
+
+
+def _ask(run: Run, tokens: Tokens | None, request: ModelRequest) -> ModelResponse:
+    sent, model = run.question(request), request.model
+    if tokens is None:
+        return run.response(sent.send(model), sent, request)
+    return run.response(at_once(drivers.put(sent, model, tokens.of(sent), BLOCKING)), sent, request)
+
+
+async def _aask(run: Run, tokens: Tokens | None, request: ModelRequest) -> ModelResponse:
+    sent = run.question(request)
+    token = None if tokens is None else tokens.of(sent)
+    return run.response(await drivers.put(sent, request.model, token, YIELDING), sent, request)
+
+
+def _checked(commands: list[tuple[Command, Hook]], given: Any, hook: Hook) -> ModelResponse:
+    """Return what a model wrapper gave as a response, and note its command behind those of the layers below.
+
+    Raises:
+        UpdateError: it gave something else.
+    """
+    response = given
+    if isinstance(given, ExtendedModelResponse):
+        response = given.model_response
+        if given.command is not None:
+            commands.append((given.command, hook))
+    if type(response) is not ModelResponse and isinstance(response := as_message(response), ChatMessage):
+        response = ModelResponse([response])
+    if not isinstance(response, ModelResponse):
+        raise UpdateError(f"{hook.label} returned {given!r}. Return a ModelResponse or an assistant ChatMessage.")
+    for message in response.result:
+        if type(message) is not ChatMessage:
+            return _read(response, hook)
+    return response
 
 
 def _read(response: ModelResponse, hook: Hook) -> ModelResponse:

@@ -65,7 +65,7 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
     fault = reply.fault
     if fault and fault.kind == "overflow":
         return Verdict("overflow", fault.message)
-    if fault and (fault.kind != "parse" or not reply.text):
+    if fault and fault.kind != "parse":
         return Verdict("server_fault", f"{fault.kind}: {fault.message}")
     if extraction.calls:
         if not case.expects_call:
@@ -73,12 +73,14 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
             return Verdict("wrong_call", f"expected no call, got {names}")
         wrong = call_differences(case.calls, extraction.calls, {tool.name: tool for tool in case.tools})
         return Verdict("wrong_call", "; ".join(wrong)) if wrong else Verdict("right_call")
-    if found := degenerate(reply):
+    if (found := degenerate(reply)) and not fault:
         return Verdict("degenerate", found)
     if extraction.status in ("broken", "truncated"):
         why = extraction.rejected[0] if extraction.rejected else None
         said = (why.detail or why.reason) if why else "unreadable"
         return Verdict("broken_call", said if said.startswith(extraction.status) else f"{extraction.status}: {said}")
+    if fault:
+        return Verdict("broken_call", fault.message)
     if case.expects_call:
         return Verdict("wrong_abstention", f"expected {', '.join(call['name'] for call in case.calls)}")
     return Verdict("right_abstention")
@@ -127,6 +129,8 @@ def degenerate(reply: Reply) -> str:
     """
     if not reply.text.strip():
         return "" if reply.tool_calls else "the reply is empty"
+    if reply.limit == "loop":
+        return "the reply repeats itself"
     tail = reply.text[-800:] if reply.finish_reason == "length" else ""
     repeats = any(tail.endswith(tail[-size:] * 4) for size in range(1, 121) if size * 4 <= len(tail))
     return "the reply repeats itself" if repeats else ""

@@ -26,9 +26,9 @@ from toolkit.extraction.walk import Walk
 
 _PATIENCE = 2_000  # characters after which an opening that led to nothing is text
 _SMALL = 4_096  # up to here every chunk is looked at; beyond, once the buffer has grown by a part of itself
-_GROWTH, _PART, _EARLY_LOOKS = 32, 2_048, 256
+_GROWTH, _PART, _AHEAD = 32, 2_048, 2_000_000  # the last: characters that are read once more ahead of that
 _CALLS = 2_000  # drafts that any text may hold
-_LOOKS = 4  # so many times what one reading may cost is spent on looks ahead of the end
+_LOOKS = 2  # so many times what one reading may cost is spent on looks ahead of the end
 _FAR, _LINE = 64, 400  # beyond these no error comes from a half token, no line goes on
 _HALF_LINE = re.compile(
     r"(?:^|\n)[ \t]*+(?:[*_#>•\-]{1,4}|\d++[.)])?[ \t]*+[`*\"']{0,3}"
@@ -75,7 +75,7 @@ class StreamExtractor:
         self.rest: list[StreamEvent] = []
         self._parts: list[str] = []
         self._length = self._next_look = 0
-        self._early_looks = _EARLY_LOOKS
+        self._ahead = _AHEAD
         self._doubt = False  # whether only the end tells if a call, and with it what follows, counts
         self._first = 0  # how many calls the first construct with calls gave; of later ones only the end is sure
         self._spent = self._read = self._settled = 0  # steps of all looks, and what was read for good: steps, drafts
@@ -102,9 +102,9 @@ class StreamExtractor:
         self._parts.append(chunk)
         self._length += len(chunk)
         if self._length < self._next_look:
-            if ">" not in chunk or self._early_looks <= 0:
+            if ">" not in chunk or self._ahead <= 0:
                 return []
-            self._early_looks -= 1  # a closing tag may be in it, and a look ahead of time is worth its price
+            self._ahead -= self._length - self._walk.pos  # a closing tag may be in it, and a look is worth its price
         self._look()
         return self._events()
 
@@ -128,7 +128,7 @@ class StreamExtractor:
         pause = open_length // _GROWTH if open_length > _SMALL else 0
         self._next_look = self._length + max(pause, self._length // _PART)
         if self._spent > _LOOKS * allowed:
-            self._next_look = sys.maxsize  # the rest is read at the end, in one look
+            self._next_look, self._ahead = sys.maxsize, 0  # the rest is read at the end, in one look
 
     def close(self, finish_reason: str | None = None, native_calls: Iterable[Any] = ()) -> Extraction:
         """Return what `extract` makes of the whole; `rest` then holds the events that were held back."""

@@ -1,10 +1,9 @@
 """Reach models: one string names any of them, and all give the same `Reply`.
 
-`base` (ChatModel, Reply, Options) · `registry` (load_model, list_models) · `backend` (the road of a request: pieces
-into a Reply, errors into faults) · `connection` (HTTP) · `ollama` · `openai` (any OpenAI-compatible server, and the
-format) · `embedded` (in-process llama.cpp), `llama`, `weights`, `gguf` (its server and file) · `scripted` (tests) ·
-`store`, `database`, `claims`, `keys`, `recordings` (record
-and replay).
+`base` (ChatModel, Reply) · `options` · `registry` (load_model, list_models) · `backend` (the road of a request: pieces
+into a Reply), `call_pieces`, `wire` (parts and errors) · `connection` (HTTP) · `ollama` · `openai` (any
+OpenAI-compatible server, and the format) · `embedded` (in-process llama.cpp), `llama`, `weights`, `gguf` (its server
+and file) · `scripted` (tests) · `store`, `database`, `claims`, `keys`, `recordings` (record and replay).
 """
 
 from __future__ import annotations

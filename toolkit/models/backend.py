@@ -1,131 +1,30 @@
 """Lead a request over one road to a server and back: body, pieces, faults, notes, `Reply`.
 
-`Backend` is the road, `Answer` collects what comes, `ServerError` and `fault_of` say what went wrong.
-Not here: the formats (`openai`, `ollama`), how pieces come (`connection`, `llama`), the key of a request (`keys`).
+`Backend` is the road, `Answer` collects what comes.
+Not here: the formats (`openai`, `ollama`), their parts and errors (`wire`), how pieces come (`connection`, `llama`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from toolkit.errors import ModelError, UserError
+from toolkit.errors import UserError
 from toolkit.messages import ToolCall
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
+from toolkit.models.call_pieces import CallPieces, read_arguments
 from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
+from toolkit.models.wire import ServerError, checked, fault_of, part
 from toolkit.secrets import Mask
-from toolkit.traces.json_text import loads
 
-
-class ServerError(ModelError):
-    """Carry an error that the server gave in place of an answer.
-
-    Attributes:
-        status: HTTP status; 200 for an error within a stream, 0 for a connection that broke.
-        said: what the server said.
-        kind: the server's own word for it, where it has one.
-        prompt_tokens: length of the prompt, where the error tells it.
-    """
-
-    def __init__(self, status: int, said: str, kind: str = "", prompt_tokens: int | None = None) -> None:
-        words = [f"HTTP {status}" if status >= 300 else "", kind, said]
-        super().__init__(": ".join(word for word in words if word))
-        self.status = status
-        self.said = said
-        self.kind = kind
-        self.prompt_tokens = prompt_tokens
-
-    @classmethod
-    def read(cls, status: int, wire: Any) -> ServerError:
-        """Read an error as servers send it: text, JSON, or an object, which may lie under `error`."""
-        if isinstance(wire, str):
-            try:
-                wire = loads(wire)
-            except ValueError:
-                return cls(status, wire)
-        if isinstance(wire, Mapping):
-            wire = wire.get("error", wire)
-        if not isinstance(wire, Mapping):
-            return cls(status, str(wire))
-        said = str(wire.get("message") or wire.get("detail") or json.dumps(wire))
-        return cls(status, said, str(wire.get("type") or ""), count(wire, "n_prompt_tokens"))
-
-
-Kind = TypeVar("Kind", str, dict[str, Any], list[Any])
-_WORDS = {str: "text", dict: "an object", list: "a list"}
-
-
-def part(piece: Mapping[str, Any], key: str, kind: type[Kind]) -> Kind:
-    """Return a part of what a server sent; an empty one where it is missing or null.
-
-    Raises:
-        ServerError: it is of another kind.
-    """
-    return checked(piece.get(key), kind, key)
-
-
-def checked(value: Any, kind: type[Kind], name: str) -> Kind:
-    """Return what a server sent as `name`, an empty one for null; ServerError where it is of another kind."""
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        raise ServerError(200, f"{name} of its answer must be {_WORDS[kind]}, not {value!r:.100}")
-    return value
-
-
-def parts(piece: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects of a list that a server sent; ServerError where it is none, or holds something else."""
-    return [checked(item, dict, f"each of {key}") for item in part(piece, key, list)]
-
-
-def count(piece: Mapping[str, Any], key: str) -> int | None:
-    """Return a number of tokens or the like; None where the server sent none that can be one."""
-    value = piece.get(key)
-    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return value if known else None
-
-
-def seconds(piece: Mapping[str, Any], key: str) -> float:
-    """Return a duration in its own unit; 0 where the server sent none that can be one."""
-    value = piece.get(key)
-    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return float(value) if known and value is not None else 0.0
-
-
-_MOST = 2**53  # beyond it a table cannot tell whole numbers apart
-
-
-def fault_of(error: ServerError) -> tuple[Fault, str]:
-    r"""Return the fault that an error of a server means, and the model's raw text if the error holds it.
-
-    >>> fault_of(ServerError(500, "error parsing tool call: raw='{\"a\": 1', err=unexpected end"))[1]
-    '{"a": 1'
-    """
-    if "parsing tool call" in error.said or "parsing tool_call" in error.said:  # QUIRK ollama#12064, ollama#17638
-        raw = re.search(r"raw='(.*)', err=", error.said, re.DOTALL)
-        return Fault("parse", str(error)), raw.group(1) if raw else ""
-    if "does not support tools" in error.said:
-        return Fault("tools_unsupported", f"{error}; use the prompted or constrained arm."), ""
-    return Fault("overflow" if is_overflow(error.said, error.kind) else "server", str(error)), ""
-
-
-def is_overflow(message: str, kind: str = "") -> bool:
-    """Tell whether a server's error says that the prompt does not fit its window.
-
-    >>> is_overflow("This model's maximum context length is 4096 tokens. However, you requested 5000")
-    True
-    """
-    said = f"{kind} {message}".casefold()
-    signs = ("exceed_context_size", "context size", "context length", "context window", "maximum context", "num_ctx",
-             "prompt is too long", "prompt too long")  # fmt: skip
-    return any(sign in said for sign in signs)
+_SHORTEST_CALL = 5  # tokens
+_LOOP = 30  # equal pieces in a row after which Ollama gives a reply up
 
 
 @dataclass
@@ -135,9 +34,11 @@ class Answer(ABC):
     Attributes:
         options: those of the request.
         turn: number of messages before the answer, for call ids.
-        calls: index -> id, name and the text of the arguments, as far as they came.
+        calls: as far as they came.
         unread: raw text of calls that the server could not read.
         finish: why writing ended, in the server's word.
+        ended: whether the server said that it had come to its end.
+        invalid: calls that were tried and cannot be run: {"name", "id", "error"}.
         counts: tokens and seconds, by the names that `Reply` gives them.
         closing: counts and durations as the server sent them.
         fault: how the request failed.
@@ -145,11 +46,13 @@ class Answer(ABC):
 
     options: Options = field(default_factory=Options)
     turn: int = 0
+    calls: CallPieces = field(default_factory=CallPieces)
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
-    calls: dict[int, dict[str, str]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     finish: str = ""
+    ended: bool = False
+    invalid: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
     closing: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
@@ -169,54 +72,94 @@ class Answer(ABC):
             self.thinking.append(thinking)
             yield Chunk(text, thinking)
 
-    def add_call(self, index: int, wire: Mapping[str, Any]) -> None:
-        """Take a call, or a piece of one, in OpenAI's form."""
-        call = self.calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+    def add_call(self, index: int | None, wire: Mapping[str, Any], apart: bool = False) -> None:
+        """Take a call, or a piece of one, in OpenAI's form; see `CallPieces.add`."""
         function = part(wire, "function", dict)
-        call["id"] = part(wire, "id", str) or call["id"]
-        call["name"] += part(function, "name", str)
         arguments = function.get("arguments")
         if isinstance(arguments, dict):  # Ollama sends an object, and so do some servers where the format says text
             arguments = json.dumps(arguments)
-        call["arguments"] += checked(arguments, str, "arguments")
+        name, arguments = part(function, "name", str), checked(arguments, str, "arguments")
+        self.calls.add(index, part(wire, "id", str), name, arguments, apart)
 
     def fail(self, error: ServerError) -> None:
         """End the answer with an error of the server."""
         self.fault, raw = fault_of(error)
-        self.unread += [raw] if raw else []
+        if raw:
+            self.unread.append(raw)
+        elif self.fault.kind == "parse":
+            self._lose(f"{error.said} (What the model wrote is lost.)", name=error.tool)
         if error.prompt_tokens:
             self.counts["prompt_tokens"] = error.prompt_tokens
+
+    def close(self) -> None:
+        """Take note that nothing more comes.
+
+        QUIRK ollama#8786: a reply that loops is ended by the server without a last piece; where it did not loop,
+        something broke, and what came is no answer (Source: hermes-agent#11984).
+        """
+        if not self.ended and self.fault is None:
+            if self._loops():
+                self.finish = "loop"
+            else:
+                self.fail(ServerError(0, "The answer broke off: its last piece is missing."))
+
+    def _loops(self) -> bool:
+        said = [text + thought for text, thought in zip(self.text, self.thinking, strict=True)]
+        if len(said) >= _LOOP and len({piece.strip() for piece in said[-_LOOP:]}) == 1:
+            return True
+        end = "".join(said[-_LOOP:])[-40 * _LOOP :]  # or in one piece
+        return any(end.endswith(end[-size:] * _LOOP) for size in range(1, 41) if end)
 
     def reply(self, model: str, seconds: float) -> Reply:
         """Return the whole answer of a request that took so long, loading included."""
         text, thinking, calls = "".join(self.text), "".join(self.thinking), self._read_calls()
         finish = self._finish_reason(bool(calls))
+        if finish in ("length", "error"):  # what was cut is not run, however whole a parser made it look
+            if calls:
+                self._lose("The reply was cut off.", calls)
+            calls = ()
         seconds = max(0.0, seconds - self.counts.get("load_seconds", 0.0))
         unread = "\n".join(self.unread)
         if unread and self.fault is None and finish != "length":
             self.fault = Fault("parse", f"The server gave a call that is no JSON: {unread[:200]}")
+        if finish == "stop" and self.calls.known and not (calls or unread or text.strip() or thinking or self.fault):
+            self._swallowed()
         limit = self._limit(finish, bool(text.strip() or calls), bool(thinking))
         text = cut_at_stop(text, self.options.stop) + unread
         return Reply(
             text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault, **self.counts
         )
 
+    def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
+        """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""
+        known = [{"name": call.tool_name, "id": call.id, "args": call.arguments, "error": why} for call in calls]
+        self.invalid += known or [{"name": name, "id": call_id(self.turn, 0, name, why), "error": why}]
+
+    def _swallowed(self) -> None:
+        """Note a reply of which nothing came: a server drops a call that it cannot read (Source: ollama#17588)."""
+        written = self.counts.get("completion_tokens") or 0
+        if written >= _SHORTEST_CALL:
+            why = f"{written} tokens were written and nothing came: the server lost what it could not read."
+            self.fault = Fault("parse", why)
+            self._lose(why)
+
     def _read_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls; the text of those whose arguments are no JSON object goes to `unread`."""
-        calls = []
-        for index, call in sorted(self.calls.items()):
-            arguments = read_arguments(call["arguments"])
+        calls: dict[str, ToolCall] = {}  # by id: two calls of one answer never share one
+        for place, draft in enumerate(self.calls):
+            name, wire = self.calls.name(draft), draft.arguments
+            arguments = read_arguments(wire)
             if arguments is None:
-                self.unread.append(f'{{"name": {json.dumps(call["name"])}, "arguments": {call["arguments"]}}}')
+                self.unread.append(f'{{"name": {json.dumps(name)}, "arguments": {wire}}}')
                 continue
-            made = call["id"] or call_id(self.turn, index, call["name"], arguments)  # Source: ollama#6708
-            calls.append(ToolCall(call["name"], arguments, made))
-        return tuple(calls)
+            known = draft.id if draft.id and draft.id not in calls else call_id(self.turn, place, name, arguments)
+            calls[known] = ToolCall(name, arguments, known)  # Source: ollama#6708
+        return tuple(calls.values())
 
     def _finish_reason(self, called: bool) -> FinishReason:
         if self.fault and self.fault.kind != "parse":
             return "overflow" if self.fault.kind == "overflow" else "error"
-        if self.finish in ("length", "max_tokens"):
+        if self.finish in ("length", "max_tokens", "loop"):
             return "length"
         return "tool_calls" if called else "stop"
 
@@ -224,6 +167,8 @@ class Answer(ABC):
         """Name the limit that ended an answer (Source: chatlas#327)."""
         if finish != "length":
             return ""
+        if self.finish == "loop":
+            return "loop"
         written = self.counts.get("completion_tokens")
         if written is not None and written < self.options.num_predict:
             return "num_ctx"
@@ -237,15 +182,6 @@ def call_id(turn: int, index: int, name: str, arguments: Any) -> str:
     """
     known = json.dumps([turn, index, name, arguments], sort_keys=True, default=str)
     return "call_" + hashlib.sha256(known.encode()).hexdigest()[:8]
-
-
-def read_arguments(wire: str) -> dict[str, Any] | None:
-    """Return the arguments of a call, written as JSON text; None if they are no object (Source: ollama#6155)."""
-    try:
-        arguments = loads(wire or "{}")
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
 
 
 class Backend(ChatModel):
@@ -278,6 +214,10 @@ class Backend(ChatModel):
         """Return what the user has to mend, if that is what the server's error means."""
         return None
 
+    def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
+        """Return the reply, with a fault if the server cut the prompt without a word."""
+        return self.audit.judged(reply, body, None) if self.audit else reply
+
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say where the server did, or will do, otherwise than asked."""
         return []
@@ -286,23 +226,36 @@ class Backend(ChatModel):
         """Yield the reply piece by piece; closing the stream stops the server."""
         options = request.options
         route, body = self.body(request)
-        answer = self.collects(options, len(request.messages))
+        answer = self.collects(options, len(request.messages), CallPieces([tool.name for tool in request.tools]))
         started = time.perf_counter()
         try:
             for piece in self.pieces(route, body, options):
                 yield from answer.feed(checked(piece, dict, "a piece"))
+            answer.close()
         except TimeoutError:
             answer.fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
         except ServerError as error:
             if mistake := self.mistake(error):
                 raise mistake from None
             answer.fail(error)
-        reply = answer.reply(self.name, time.perf_counter() - started)
-        if self.audit is not None:
-            reply = self.audit.judged(reply, body)
-        raw = {"request": body, "response": answer.closing, "notes": self.notes(request, reply)}
+        reply = self.judged(answer.reply(self.name, time.perf_counter() - started), body)
+        raw: dict[str, Any] = {"request": body, "response": answer.closing}
+        raw["notes"] = [*_notes(reply), *self.notes(request, reply)]
+        if answer.invalid:
+            raw["invalid_tool_calls"] = answer.invalid
         reply = with_schema_checked(reply.replace(raw=raw), request.schema)
         yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
+
+
+def _notes(reply: Reply) -> list[str]:
+    """Say what is odd about a reply of any server (Source: ollama#17588)."""
+    written, visible = reply.completion_tokens or 0, len(reply.text) + len(reply.thinking)
+    visible += sum(len(repr(call.arguments)) for call in reply.tool_calls)
+    # one token ends a turn; some characters are several tokens, and some templates write a few control tokens
+    most = 4 * visible + 16 if visible else 1
+    if reply.fault or written <= most:
+        return []
+    return [f"{written} tokens were written but only {visible} characters came: hidden thinking, or a lost call?"]
 
 
 def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:

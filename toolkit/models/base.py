@@ -1,6 +1,6 @@
-"""Fix what every model gives back (Reply), takes (ChatRequest, Options) and can do (ChatModel).
+"""Fix what every model gives back (Reply), takes (ChatRequest) and can do (ChatModel).
 
-Not here: the back ends (`embedded`, `ollama`, `openai`, `scripted`) and the store of replies (`store`).
+Not here: the settings of a request (`options`), the back ends (`embedded`, `ollama`, `openai`, `scripted`), the store.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ToolCall, as_messages
+from toolkit.models.options import Options as Options  # noqa: PLC0414 - many ask for it here
 from toolkit.models.schemas import request_schema
 from toolkit.tools import Tool, as_tools
 from toolkit.traces.json_text import in_html
 
 FinishReason = Literal["stop", "length", "tool_calls", "overflow", "error"]
 FaultKind = Literal["server", "overflow", "timeout", "schema_not_honoured", "parse", "tools_unsupported"]
-Limit = Literal["", "num_predict", "num_ctx", "thinking"]
+Limit = Literal["", "num_predict", "num_ctx", "thinking", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,96 +32,14 @@ class Fault:
             `parse` a server that could not read its own model's call (its raw text is in `Reply.text`);
             `tools_unsupported` a model whose chat template has no place for `tools=`.
         message: what the server said.
+        prompt_tokens: of an overflow, the length of the prompt where the server tells it.
+        window: of an overflow, how many tokens fit where the server tells it.
     """
 
     kind: FaultKind
     message: str
-
-
-# llama.cpp aborts the process at 1; no prompt with its chat markers fits into fewer than this
-_LEAST_CTX = 16
-_MOST = 2**32  # no option of any back end holds more
-_NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("seed", "num_ctx", "num_predict", "top_k"), int),
-    **dict.fromkeys(("temperature", "top_p", "min_p", "repeat_penalty", "timeout_s"), (int, float)),
-}
-
-
-@dataclass(frozen=True)
-class Options:
-    """Hold the settings of one request; unknown names are refused, never passed on (Source: ollama-python#663).
-
-    Attributes:
-        temperature: 0 is greedy.
-        seed: reaches the sampler on every back end.
-        num_ctx: context window in tokens, at least 16; always sent, constant within a sweep so that models are not
-            reloaded.
-        num_predict: most tokens to write; always finite (Source: ollama#7814).
-        stop: strings at which writing ends; the text is cut there even if the server ignored them.
-        think: None leaves the server's default; True, False, or a level "low" / "medium" / "high".
-        keep_alive: how long Ollama keeps the model loaded, such as "10m".
-        timeout_s: seconds without a token after which the request is given up.
-    """
-
-    temperature: float = 0.0
-    seed: int = 0
-    num_ctx: int = 8192
-    num_predict: int = 512
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repeat_penalty: float | None = None
-    stop: tuple[str, ...] = ()
-    think: bool | str | None = None
-    keep_alive: str | None = None
-    timeout_s: float = 300.0
-
-    def __post_init__(self) -> None:
-        stop = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
-        if not isinstance(stop, (list, tuple)) or not all(isinstance(word, str) for word in stop):
-            raise ConfigError(f"stop must be a text, or a list of texts, not {self.stop!r}.")
-        object.__setattr__(self, "stop", tuple(stop))
-        for name, kinds in _NUMBERS.items():
-            value = getattr(self, name)
-            fits = isinstance(value, kinds) and not isinstance(value, bool) and abs(value) < _MOST
-            if not fits and not (value is None and _PLAIN[name] is None):
-                wanted = "a whole number" if kinds is int else "a number"
-                raise ConfigError(f"Option {name} must be {wanted}, not {value!r:.100}.")
-        if self.keep_alive is not None and not isinstance(self.keep_alive, str):
-            raise ConfigError(f'keep_alive must be a text, such as "10m", not {self.keep_alive!r}.')
-        if self.num_predict <= 0:
-            raise ConfigError(f"num_predict must be a positive number of tokens, not {self.num_predict!r}.")
-        if self.num_ctx < _LEAST_CTX:
-            raise ConfigError(f"num_ctx must be at least {_LEAST_CTX} tokens, not {self.num_ctx!r}.")
-        if not (self.think is None or isinstance(self.think, bool) or self.think in ("low", "medium", "high")):
-            raise ConfigError(f"think must be true, false, 'low', 'medium' or 'high', not {self.think!r}.")
-
-    @classmethod
-    def of(cls, value: Options | Mapping[str, Any] | None, defaults: Options | None = None) -> Options:
-        """Read options from a dict laid over `defaults`; an `Options` is taken whole; ConfigError if unusable."""
-        if value is None:
-            return defaults or cls()
-        if isinstance(value, Options):
-            return value
-        known = [item.name for item in fields(cls)]
-        for name in value:
-            if name not in known:
-                raise ConfigError(f"Unknown option {name!r}. {did_you_mean(str(name), known)}")
-        return replace(defaults or cls(), **value)
-
-    def for_key(self) -> dict[str, Any]:
-        """Return what can change the words of a reply: all options but `timeout_s` and `keep_alive`."""
-        return {name: value for name, value in self.to_dict().items() if name not in ("timeout_s", "keep_alive")}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options that are set, as plain JSON data."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__}  # asdict copies, ten times slower
-        if found["stop"]:
-            found["stop"] = list(self.stop)
-        return {name: value for name, value in found.items() if value not in (None, ())}
-
-
-_PLAIN = {item.name: item.default for item in fields(Options)}
+    prompt_tokens: int | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +52,8 @@ class Reply:
         tool_calls: calls that the server itself read (native arm).
         finish_reason: `stop`, `length` (see `limit`), `tool_calls`, `overflow`, `error`.
         limit: where `finish_reason` is `length`, which limit it was: `num_predict` the cap on writing, `num_ctx`
-            the window, `thinking` a cap that was spent before any answer (Source: chatlas#327).
+            the window, `thinking` a cap that was spent before any answer (Source: chatlas#327), `loop` a server's
+            patience with a reply that repeats itself (Source: ollama#8786).
         prompt_tokens: tokens of the prompt; None where the server does not say.
         cached_tokens: how many of them came from the prefix cache.
         completion_tokens: tokens written.
@@ -236,6 +156,11 @@ class ChatRequest:
     tools: Sequence[Tool] = ()
     tool_choice: str | None = None
     prompt: str | None = None
+
+    @property
+    def think(self) -> bool | str | None:
+        """Return whether the model is to think: not where decoding is held to a schema, unless that was asked."""
+        return False if self.options.think is None and self.schema is not None else self.options.think
 
     @property
     def tool_specs(self) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ConfigError, ModelNotFoundError
-from toolkit.models.backend import ServerError
+from toolkit.models.wire import ServerError
 from toolkit.secrets import Mask, scrub
 from toolkit.traces.json_text import loads
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import httpx
 
 _CONNECT_S = 5.0
-_LOOK_S = 20.0
 
 
 @dataclass
@@ -38,12 +37,14 @@ class Connection:
         nobody: what to say where no server answers.
         way_out: what to do then.
         mask: hides the credentials of the connection in whatever comes back over it.
+        look_s: seconds after which a server that says nothing of itself is taken as not there.
     """
 
     client: httpx.Client
     nobody: str
     way_out: str
     mask: Mask = field(default_factory=Mask)
+    look_s: float = 20.0
 
     def close(self) -> None:
         """Close the connections."""
@@ -61,9 +62,10 @@ class Connection:
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; ValueError where that is no JSON object."""
+        wait, connect = self.look_s, min(self.look_s, _CONNECT_S)
         with self._said_plainly():
             method = "GET" if body is None else "POST"
-            response = self.client.request(method, route, json=body, timeout=(_CONNECT_S, _LOOK_S, _LOOK_S, _CONNECT_S))
+            response = self.client.request(method, route, json=body, timeout=(connect, wait, wait, connect))
         if response.status_code >= 300:
             raise self._error(response)
         said = self.mask(loads(response.content.decode("utf-8", "replace")))

@@ -16,12 +16,13 @@ from typing import Any
 from toolkit.errors import ModelError, UserError
 from toolkit.messages import as_messages
 from toolkit.models import llama
-from toolkit.models.backend import Backend, ServerError
+from toolkit.models.backend import Backend
 from toolkit.models.base import ChatRequest, Options
 from toolkit.models.connection import sendable
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
 from toolkit.models.openai import OpenAIAnswer, request_body
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
+from toolkit.models.wire import ServerError
 from toolkit.tools import as_tools
 
 
@@ -85,7 +86,8 @@ class EmbeddedModel(Backend):
         """Return the loaded server, and the seconds spent loading; it is held until another window is asked for."""
         path = self.path
         read_head(path)  # says what is wrong; llama.cpp would not
-        shared, seconds = llama.shared_server(llama.ServerKey(path.resolve(), options.num_ctx, self.threads))
+        threads = options.num_thread or self.threads
+        shared, seconds = llama.shared_server(llama.ServerKey(path.resolve(), options.num_ctx, threads))
         self._held = shared
         return shared, seconds
 

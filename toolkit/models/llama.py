@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError, WeightsError
-from toolkit.models.backend import ServerError
+from toolkit.models.wire import ServerError
 
 
 @dataclass(frozen=True)

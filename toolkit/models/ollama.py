@@ -9,20 +9,27 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from toolkit.errors import ModelNotFoundError, UserError, closest
+from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai
-from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
+from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
+from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.window import WindowAudit
+from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
 from toolkit.traces.json_text import loads
 
-_SAMPLING = ("temperature", "seed", "num_ctx", "num_predict", "top_p", "top_k", "min_p", "repeat_penalty")
+# what Ollama takes where neither request nor Modelfile says anything
+_PLAIN = {"top_k": 40, "top_p": 0.9, "min_p": 0.0, "typical_p": 1.0, "repeat_penalty": 1.0, "repeat_last_n": 64,
+          "presence_penalty": 0.0, "frequency_penalty": 0.0}  # fmt: skip
+_STOP = re.compile(r'^stop\s+("(?:[^"\\]|\\.)*")', re.MULTILINE)
 _SECONDS_A_LOOK_HOLDS = 60.0
 _KEY = "OLLAMA_API_KEY"  # which the official client sends
 
@@ -34,9 +41,10 @@ class OllamaAnswer(Answer):
         """Take one piece and yield what can be shown of it."""
         message = part(piece, "message", dict)
         for call in parts(message, "tool_calls"):
-            self.add_call(len(self.calls), call)
+            self.add_call(len(self.calls), call, apart=True)
         if piece.get("done"):
             self._count(piece)
+            self.ended = True
         text = part(message, "content", str) or part(piece, "response", str)
         yield from self.say(text, part(message, "thinking", str) or part(piece, "thinking", str))
 
@@ -60,6 +68,7 @@ class OllamaModel(Backend):
     """
 
     collects = OllamaAnswer
+    audit: WindowAudit
 
     def __init__(self, name: str, host: str | None = None, defaults: Options | None = None) -> None:
         self.name = f"ollama/{name}"
@@ -69,7 +78,7 @@ class OllamaModel(Backend):
         self._host = host
         self._open_server: OllamaServer | None = None
         self._looked: tuple[float, dict[str, Any]] | None = None
-        self._last_ctx: int | None = None
+        self._last_loading: dict[str, Any] = {}
 
     @property
     def server(self) -> OllamaServer:
@@ -85,11 +94,13 @@ class OllamaModel(Backend):
         `tool_choice` is not sent: Ollama accepts and ignores it (Source: ollama#11171, ollama#17921).
         """
         options = request.options
-        inner = {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
-        if options.stop:
-            inner["stop"] = list(options.stop)
-        body = {"model": self._model, "stream": True, "options": inner}
-        optional = {"format": request.schema, "think": options.think, "keep_alive": options.keep_alive}
+        told = (*SAMPLING, *LOADING, "num_predict", "num_keep")
+        inner = _PLAIN | {name: value for name in told if (value := getattr(options, name)) is not None}
+        if options.stop:  # a list of one's own takes the place of the Modelfile's (Source: ollama#4524)
+            inner["stop"] = list(dict.fromkeys([*options.stop, *self._stops()]))
+        # never cut or slide in silence; always both, for another `shift` loads the model anew (Source: ollama#3839)
+        body = {"model": self._model, "stream": True, "truncate": False, "shift": False, "options": inner}
+        optional = {"format": request.schema, "think": request.think, "keep_alive": options.keep_alive}
         body |= {name: value for name, value in optional.items() if value is not None}
         if request.prompt is not None:
             return "/api/generate", body | {"prompt": request.prompt, "raw": True}
@@ -102,6 +113,14 @@ class OllamaModel(Backend):
         """Send a body and yield the pieces of the answer."""
         return self.server.answer(route, body, options.timeout_s)
 
+    def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
+        """Return the reply; of a server too old to refuse a long prompt, with a fault if it seems to have cut it."""
+        asked, trained = body["options"]["num_ctx"], None
+        if self._looked:  # not looked up for this alone
+            trained = self._trained()
+        judged = self.audit.judged(reply, body, min(asked, trained or asked))
+        return reply if judged is reply or self.server.refuses else judged
+
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the model is not pulled."""
         return self.server.not_pulled(self._model) if error.status == 404 else None
@@ -111,15 +130,13 @@ class OllamaModel(Backend):
         options, notes = request.options, []
         if request.tool_choice:
             notes.append(f"tool_choice={request.tool_choice!r} was not sent: Ollama ignores it")
-        if self._last_ctx not in (None, options.num_ctx):
-            notes.append(f"num_ctx changed from {self._last_ctx} to {options.num_ctx}: Ollama loads the model again")
-        self._last_ctx = options.num_ctx
+        loading = {name: getattr(options, name) for name in LOADING}
+        for name, before in self._last_loading.items():
+            if before != loading[name]:
+                notes.append(f"{name} changed from {before} to {loading[name]}: Ollama loads the model again")
+        self._last_loading = loading
         if options.think is False and (reply.thinking or "<think>" in reply.text):
             notes.append("think=False was not honoured: the reply holds thinking")
-        written = reply.completion_tokens or 0
-        visible = len(reply.text) + len(reply.thinking) + sum(len(repr(call.arguments)) for call in reply.tool_calls)
-        if written > 64 and written > 2 * visible and not reply.fault:
-            notes.append(f"{written} tokens were written but only {visible} characters came: hidden thinking?")
         return notes
 
     @property
@@ -135,10 +152,16 @@ class OllamaModel(Backend):
 
         None where the server does not say (Source: ollama#2732, ollama-python#538).
         """
-        info = part(self._facts(), "model_info", dict)
-        trained = next((value for key, value in info.items() if key.endswith(".context_length")), None)
         loaded = self._mine(self.server.models("/api/ps")) or {}
-        return {"trained": trained, "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
+        return {"trained": self._trained(), "configured": self.defaults.num_ctx, "loaded": loaded.get("context_length")}
+
+    def _stops(self) -> list[str]:
+        """Return the stop strings of the Modelfile."""
+        return [str(loads(word)) for word in _STOP.findall(part(self._facts(), "parameters", str))]
+
+    def _trained(self) -> int | None:
+        info = part(self._facts(), "model_info", dict)
+        return next((count(info, key) for key in info if key.endswith(".context_length")), None)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, digest of the model, version of the server; looked up once a minute."""
@@ -225,14 +248,10 @@ class OllamaServer(Connection):
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
-        """Yield the pieces of a streamed answer; a missing last one is a ServerError."""
-        piece: dict[str, Any] = {}
+        """Yield the pieces of a streamed answer."""
         for line in self.lines(route, body, idle_s):
             if line.strip():
-                piece = _piece(line)
-                yield piece
-        if not piece.get("done"):
-            raise ServerError(0, "The answer broke off: its last piece is missing.")
+                yield _piece(line)
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; one that says nothing usable is not there."""
@@ -244,6 +263,20 @@ class OllamaServer(Connection):
             raise error if error.status else self.absent(error) from None
         except ValueError:
             raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
+
+    @cached_property
+    def refuses(self) -> bool:
+        """Tell whether the server refuses a prompt that is too long, as it is asked to; an old one ignores that.
+
+        One that knows the field says so of a value that is neither true nor false, before it looks for a model.
+        """
+        try:
+            self.look("/api/chat", {"model": "", "truncate": "?"})
+        except ServerError as error:
+            return "truncate" in error.said
+        except ToolkitError:
+            pass
+        return True  # nothing can be said
 
     def models(self, route: str = "/api/tags") -> dict[str, dict[str, Any]]:
         """Return name -> what the server says of each pulled model; of those in memory at `/api/ps`."""

@@ -14,24 +14,28 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.messages import to_openai
-from toolkit.models.backend import Answer, Backend, ServerError, checked, count, part, parts, seconds
+from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
+from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.window import WindowAudit
+from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
 from toolkit.traces.json_text import loads
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
 # what a server says about a model that stays the same from look to look
 _LASTING = ("owned_by", "meta", "root", "max_model_len", "quantization", "arch")
-_SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "repeat_penalty")
+_WORDS = {"num_keep": "n_keep"}  # an option -> llama.cpp's word for it
+_UNSENT = (*LOADING, "keep_alive")
 _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def request_body(request: ChatRequest) -> dict[str, Any]:
     """Return the body of a streamed request, for a chat or a raw completion."""
     options, body = request.options, dict(_STREAMED)
-    body |= {name: value for name in _SAMPLING if (value := getattr(options, name)) is not None}
+    told = {name: getattr(options, name) for name in (*SAMPLING, *_WORDS)}
+    body |= {_WORDS.get(name, name): value for name, value in told.items() if value is not None}
     body["max_tokens"] = options.num_predict
     if options.stop:
         body["stop"] = list(options.stop)
@@ -48,10 +52,10 @@ def request_body(request: ChatRequest) -> dict[str, Any]:
             body["tool_choice"] = {"auto": "auto", "none": "none"}.get(request.tool_choice, named)
             if request.tool_choice in ("any", "required"):
                 body["tool_choice"] = "required"
-    if isinstance(options.think, bool):
-        body["chat_template_kwargs"] = {"enable_thinking": options.think}
-    elif options.think is not None:
-        body["chat_template_kwargs"] = {"reasoning_effort": options.think}
+    if isinstance(request.think, bool):
+        body["chat_template_kwargs"] = {"enable_thinking": request.think}
+    elif request.think is not None:
+        body["chat_template_kwargs"] = {"reasoning_effort": request.think}
     return {"messages": [wire for message in request.messages for wire in to_openai(message)], **body}
 
 
@@ -60,20 +64,22 @@ class OpenAIAnswer(Answer):
 
     def feed(self, piece: Mapping[str, Any]) -> Iterator[Chunk]:
         """Take one piece and yield what can be shown of it."""
-        if piece.get("error"):
-            raise ServerError.read(200, piece["error"])
+        if piece.get("error") or ("choices" not in piece and piece.keys() & {"message", "detail"}):
+            raise ServerError.read(200, piece)
         self._count(piece)
         for choice in parts(piece, "choices"):
             self.finish = part(choice, "finish_reason", str) or self.finish
+            self.ended = self.ended or bool(self.finish)
             delta = part(choice, "delta", dict) or part(choice, "message", dict)
             for place, call in enumerate(parts(delta, "tool_calls")):
                 index = count(call, "index")
-                self.add_call(place if index is None else index, call)
+                self.add_call(index, call, apart=index is None and place > 0)
             text = part(choice, "text", str) or part(delta, "content", str)
             yield from self.say(text, part(delta, "reasoning_content", str) or part(delta, "reasoning", str))
 
     def _count(self, piece: Mapping[str, Any]) -> None:
-        """Note tokens and times; what is none is left out, for an answer is an answer without them."""
+        """Note tokens, times and the end; what is none is left out, for an answer is an answer without them."""
+        self.ended = self.ended or bool(piece.get("done"))
         if "load_seconds" in piece:  # in this process
             self.counts["load_seconds"] = seconds(piece, "load_seconds")
         if isinstance(usage := piece.get("usage"), dict):
@@ -145,7 +151,7 @@ class OpenAIModel(Backend):
 
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say which options were not sent."""
-        unsent = [name for name in ("num_ctx", "keep_alive") if getattr(request.options, name) is not None]
+        unsent = [name for name in _UNSENT if getattr(request.options, name) is not None]
         return [f"not sent, for the server sets it: {', '.join(unsent)}"]
 
     @property
@@ -202,16 +208,40 @@ class OpenAIModel(Backend):
 
 
 def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON of server-sent events, up to `[DONE]`."""
+    """Yield the JSON of server-sent events, up to `[DONE]`, or of a whole answer sent in their place."""
+    others = []
     for line in lines:
         name, _, data = line.partition(":")
         data = data.strip()
-        if name not in ("data", "error") or not data:
-            continue
         if data == "[DONE]":
+            yield {"done": True}
             return
+        if name not in ("data", "error"):
+            others += [line] if line.strip() and name not in ("", "event", "id", "retry") else []
+        elif data:
+            try:
+                piece = loads(data)
+            except ValueError as error:
+                raise ServerError(200, f"an event is no JSON ({error}): {data[:200]!r}") from None
+            yield checked(piece, dict, "an event") if name == "data" else {"error": piece}
+    if others:
+        yield from _documents(others)
+
+
+def _documents(lines: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON of an answer that is no event stream: one document, a list of some, or one a line."""
+    try:
+        found = loads("\n".join(lines))
+    except ValueError:
         try:
-            piece = loads(data)
-        except ValueError as error:
-            raise ServerError(200, f"an event is no JSON ({error}): {data[:200]!r}") from None
-        yield checked(piece, dict, "an event") if name == "data" else {"error": piece}
+            found = [loads(line) for line in lines]
+        except ValueError:
+            raise ServerError(200, f"it answered with no event stream: {lines[0][:200]!r}") from None
+    for document in found if isinstance(found, list) else [found]:
+        piece = checked(document, dict, "a document")
+        choices = parts(piece, "choices")
+        if not choices and "error" not in piece:
+            raise ServerError.read(200, piece)
+        yield piece
+        if not any("finish_reason" in choice for choice in choices):  # it does not say, and is whole
+            yield {"done": True}

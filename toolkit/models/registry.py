@@ -126,6 +126,7 @@ def _ollama_lines(host: str | None) -> list[ModelLine]:
 
     try:
         with closing(OllamaServer(host)) as server:
+            server.look_s = 2.0  # a list is looked at by the way; a host that swallows packets must not hold it up
             models = server.models()
     except ToolkitError as error:
         return [ModelLine("ollama/…", str(error), None, "")]

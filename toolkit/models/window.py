@@ -6,7 +6,7 @@ models and languages, so they are learnt from the replies of the model itself.
 
 Source: ollama#17889 (200 after a silent cut), ollama#17427 (half the window), ollama#4079 (window / slots).
 
-Not here: servers that refuse a long prompt; they say so, see `backend.is_overflow`.
+Not here: servers that refuse a long prompt; they say so, see `wire.is_overflow`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _USUAL = 4.0  # characters per token before anything was learnt: English prose a
 _IMPLAUSIBLE = 10.0  # no tokenizer packs running text so tightly
 _SLOTS = (1, 2, 3, 4, 8)
 _NEAR = 8  # tokens: a cut keeps a few more or fewer than the limit (n/2 + 2, n - 1)
+_MARKERS = 64  # tokens of a chat template round the text; no token is less than a byte
 _LEARN_FROM = 200  # characters: below, the chat template outweighs the text
 
 
@@ -67,17 +68,16 @@ class WindowAudit:
         """Return about how many tokens a text is."""
         return round(length(text) / self.chars_per_token)
 
-    def judged(self, reply: Reply, body: Mapping[str, Any]) -> Reply:
+    def judged(self, reply: Reply, body: Mapping[str, Any], num_ctx: int | None) -> Reply:
         """Return the reply, with an overflow fault if the server cut the prompt of this request without a word."""
         if reply.fault:
             return reply
         tools = json.dumps(body["tools"]) if body.get("tools") else ""
-        # only Ollama is told the window; the others set it themselves
-        cut = self.cut(sent_text(body), reply.prompt_tokens, body.get("options", {}).get("num_ctx"), tools)
+        cut = self.cut(sent_text(body), reply.prompt_tokens, num_ctx, tools)
         if not cut:
             return reply
-        fault = Fault("overflow", f"The prompt was silently cut: {cut}. Shorten it, or enlarge the window (num_ctx).")
-        return reply.replace(fault=fault, finish_reason="overflow")
+        said = f"The prompt was silently cut: {cut}. Shorten it, or enlarge the window (num_ctx)."
+        return reply.replace(fault=Fault("overflow", said, window=num_ctx), finish_reason="overflow")
 
     def cut(self, text: str, counted: int | None, num_ctx: int | None, tools: str = "") -> str:
         """Say how a prompt was cut; empty if it was not, or if nothing can be said.
@@ -99,7 +99,8 @@ class WindowAudit:
         ratio = length(text) / counted
         if learnt or ratio > _IMPLAUSIBLE:
             return f"{said} ({ratio:.1f} characters per token, usual here is {self.chars_per_token:.1f})"
-        if length(text) >= _LEARN_FROM and not tools:
+        surely_fits = num_ctx is None or len(text.encode(errors="replace")) + _MARKERS < num_ctx
+        if length(text) >= _LEARN_FROM and not tools and surely_fits:
             self.ratios.append(ratio)
         return ""
 
