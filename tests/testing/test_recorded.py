@@ -35,7 +35,8 @@ CHANGING = {
     "created_at", "modified_at", "expires_at", "created", "total_duration", "load_duration", "prompt_eval_duration",
     "eval_duration", "prompt_eval_count", "prompt_tokens", "total_tokens", "cached_tokens", "size", "logprob",
     "n_prompt_tokens", "context", "cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms",
-    "prompt_per_second", "predicted_ms", "predicted_per_token_ms", "predicted_per_second", "tokens", "media_marker", "digest", "token", "bytes", "top_logprobs",
+    "prompt_per_second", "predicted_ms", "predicted_per_token_ms", "predicted_per_second", "tokens", "media_marker",
+    "digest", "token", "bytes", "top_logprobs",
 }  # fmt: skip
 
 
@@ -242,7 +243,7 @@ def replayed(server: FakeOllama, exchange: dict[str, Any]) -> list[str]:
     prepare(server, name)
     if "said" in exchange:
         said = {key: tuple(value) if isinstance(value, list) else value for key, value in exchange["said"].items()}
-        server.answers(lambda _: ScriptedReply(**said))
+        server.follows(lambda _: ScriptedReply(**said))
     wanted = exchange["response"]
     leaves = 3 if name == "disconnect.client_leaves" else None
     if name == "kill_server.after":
@@ -301,7 +302,7 @@ def llama_for(name: str) -> FakeLlamaServer:
 def crowd(server: FakeLlamaServer, exchange: dict[str, Any]):
     """Let three other requests share the window, so that it is full once the one looked at has its recorded tokens."""
     gate = threading.Event()
-    server.answers(lambda _: ScriptedReply("The", gate=gate))
+    server.follows(lambda _: ScriptedReply("The", gate=gate))
     size = server.model().counts(server.prompt(exchange["request"]["json"]))
     server.window = 4 * size + 3 + {1: -1, 5: 1, 7: 2}[len(exchange["response"]["lines"])]
     threads = [threading.Thread(target=put, args=(server.host, exchange["request"])) for _ in range(3)]
@@ -323,5 +324,5 @@ def test_the_fake_answers_as_the_recorded_server_of_llama_cpp(exchange):
         }
         filled = crowd(server, exchange) if exchange["id"].startswith("shared_window") else nullcontext()
         with filled:
-            server.answers(lambda _: ScriptedReply(**said))
+            server.follows(lambda _: ScriptedReply(**said))
             assert differences(put(server.host, exchange["request"]), exchange["response"]) == []

@@ -80,7 +80,7 @@ class FakeLlamaServer(ScriptedServer):
             return refusal(503, "Loading model", "unavailable_error")
         if path in _CHAT or path in _RAW:
             body = decoded(request.body)
-            self.requests.append(body)
+            self._note(body, request)
             return self._generate(body, request)
         self.looks.append(path)
         if request.method == "POST" and path in ("/tokenize", "/apply-template"):

@@ -15,7 +15,7 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -46,7 +46,6 @@ class Response:
     status: int
     body: str | Generator[str] = ""
     kind: str | None = JSON_UTF8
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 def go_json(value: Any) -> str:
@@ -66,10 +65,12 @@ class FakeServer(ABC):
 
     Attributes:
         host: the address, such as `http://127.0.0.1:40213`.
+        keeps_connections: whether a connection serves more than one request, as with the real servers.
         left: set once a client has left an answer before its end.
     """
 
     def __init__(self) -> None:
+        self.keeps_connections = True
         self._port = 0
         self._http: _Listener | None = None
         self.left = threading.Event()
@@ -167,8 +168,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, response: Response) -> None:
         self.send_response(response.status)
         whole = response.body.encode("utf-8", "surrogatepass") if isinstance(response.body, str) else None
+        kept = {} if self.server.fake.keeps_connections else {"Connection": "close"}
         size = {"Transfer-Encoding": "chunked"} if whole is None else {"Content-Length": str(len(whole))}
-        for name, value in {"Content-Type": response.kind, **size, **response.headers}.items():
+        for name, value in {"Content-Type": response.kind, **size, **kept}.items():
             if value is not None:
                 self.send_header(name, value)
         self.end_headers()

@@ -6,6 +6,7 @@ Not here: their prompts (`prompts`), what they write (`script`), which are loade
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ class FakeModel:
         blob: names the file of the weights; models of one blob share a process.
         counts: returns how many tokens a text has.
         load_s: seconds that loading takes.
+        shows: the answer of `show`, for a server of another version.
     """
 
     name: str
@@ -67,6 +69,7 @@ class FakeModel:
     size: int = 96_576_768
     counts: Callable[[str], int] = lambda text: len(tokens(text))
     load_s: float = 0.0
+    shows: Mapping[str, Any] | None = None
     modified: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
@@ -109,10 +112,12 @@ class FakeModel:
 
     def shown(self) -> dict[str, Any]:
         """Return the answer of `/api/show`, without its list of tensors."""
+        if self.shows is not None:
+            return dict(self.shows)
         parameters = _parameters(self.parameters or {})
         answer = {
             "modelfile": self._modelfile(),
-            "parameters": "\n".join(f"{name:<30} {value}" for name, value in parameters),
+            "parameters": "\n".join(f"{name:<30} {_quoted(value)}" for name, value in parameters),
             "template": self.template, "system": self.system, "details": self.details,
             "messages": list(self.messages), "model_info": self.info or self._info(), "capabilities": self.capabilities,
             "modified_at": stamp(self.modified),
@@ -135,7 +140,7 @@ class FakeModel:
             f"# FROM {self.full_name}", "", f"FROM sha256-{self.blob}", f"TEMPLATE {quoted}",
             *([f"SYSTEM {self.system}"] if self.system else []),
             *([f"RENDERER {self.parser}", f"PARSER {self.parser}"] if self.road == "builtin" else []),
-            *(f"PARAMETER {name} {str(value).strip(chr(34))}" for name, value in _parameters(self.parameters or {})),
+            *(f"PARAMETER {name} {value}" for name, value in _parameters(self.parameters or {})),
             *(f"MESSAGE {message['role']} {message['content']}" for message in self.messages),
         ]  # fmt: skip
         return "\n".join(lines) + "\n"
@@ -149,12 +154,13 @@ class FakeModel:
         return dict(sorted(info.items()))
 
 
-def _parameters(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    for name, value in parameters.items():
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            found.append((name, f'"{one}"' if isinstance(one, str) else str(one)))
-    return found
+def _parameters(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    lists = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in parameters.items()}
+    return [(name, one) for name, values in lists.items() for one in values]
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
 def with_tag(name: str) -> str:

@@ -71,6 +71,7 @@ class FakeOllama(ScriptedServer):
         keep_alive: seconds for which a model stays; below 0 for ever (OLLAMA_KEEP_ALIVE).
         version: of the server.
         cloud: whether cloud models are allowed.
+        knows_truncate: whether it knows the fields `truncate` and `shift`; older servers pass over them.
 
     Attributes:
         models: full name -> model; may be changed at any time, as a `delete` from elsewhere does.
@@ -88,12 +89,14 @@ class FakeOllama(ScriptedServer):
         keep_alive: float = 300.0,
         version: str = "0.32.15",
         cloud: bool = True,
+        knows_truncate: bool = True,
     ) -> None:
         self.runners = Runners(parallel, max_loaded, max_queue, keep_alive if keep_alive >= 0 else float("inf"))
         given = models if models is not None else [FakeModel("qwen3:4b", thinking=True, family="qwen3")]
         self.catalogue = Catalogue(given, self.runners)
         self.context_length = context_length
         self.version = version
+        self.knows_truncate = knows_truncate
         self.catalogue.cloud = cloud
         super().__init__()
 
@@ -140,7 +143,9 @@ class FakeOllama(ScriptedServer):
             return Response(405, "405 method not allowed", "text/plain")
         if path in _GENERATING:
             body = decoded(request.body)
-            self.requests.append(body)
+            self._note(body, request)
+            if not self.knows_truncate:
+                body = {key: value for key, value in body.items() if key not in ("truncate", "shift")}
             if path.startswith("/v1/"):
                 return openai_route.answer(body, lambda asked: self._answer(asked, request.gone, chat=True))
             return self._answer(body, request.gone, chat=path == "/api/chat")

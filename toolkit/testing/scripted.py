@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Self
 
-from toolkit.testing.loopback import CutError, FakeServer, Response, go_json
+from toolkit.testing.loopback import CutError, FakeServer, Request, Response, go_json
 from toolkit.testing.models import FakeModel, with_tag
 from toolkit.testing.script import Script, ScriptedReply
 
@@ -21,12 +21,16 @@ class ScriptedServer(FakeServer):
 
     Attributes:
         requests: bodies of the generating requests, in order.
+        headers: of the generating requests, in order.
         looks: routes of the other requests, in order.
+        asked: set once a generating request has come.
     """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.looks: list[str] = []
+        self.asked = threading.Event()
         self._script = Script()
         super().__init__()
 
@@ -90,17 +94,23 @@ class ScriptedServer(FakeServer):
         self._script.add(ScriptedReply(error=(status, error)), at=at)
         return self
 
-    def answers(self, rule: Callable[[dict[str, Any]], Any] | None) -> Self:
+    def follows(self, rule: Callable[[dict[str, Any]], Any] | None) -> Self:
         """Let a function of the request's body say what no queued reply says: a text or a ScriptedReply."""
         self._script.rule = rule
         return self
 
+    def _note(self, body: dict[str, Any], request: Request) -> None:
+        self.requests.append(body)
+        self.headers.append(request.headers)
+        self.asked.set()
+
     def reset(self) -> None:
         """Forget the script and what came."""
         self._script.clear()
-        self.requests.clear()
-        self.looks.clear()
+        for seen in (self.requests, self.headers, self.looks):
+            seen.clear()
         self.left.clear()
+        self.asked.clear()
 
     def _cut(self, reply: ScriptedReply) -> None:
         """Break the connection, and be gone for as long as the reply says."""
