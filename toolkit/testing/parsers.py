@@ -8,7 +8,9 @@ Not here: the parsers built into Ollama (`builtin_parsers`), what goes over the 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -153,11 +155,10 @@ class GenericReader(Reader):
         if not places or any(overlap(self.text, name) for name in self._names):
             return None
         at, _, name = min(places)
-        for start, value in _objects(self.text):
+        for end, value in _objects(self.text):
             found = _arguments(value, name)
-            if found is None and self._tag not in "{[" and "name" in value:
+            if found is None and "name" in value:
                 return None
-            end = start + _length(self.text, start)
             if end < at:
                 continue
             self.text = self.text[end:]
@@ -170,21 +171,21 @@ class GenericReader(Reader):
             yield ("text", self.text)
 
 
+_BRACE = re.compile(r'"(?:\\.|[^"\\])*(?:"|$)|[{}]', re.DOTALL)
+
+
 def _objects(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield where whole JSON objects begin that no other one holds, and their values."""
-    at = text.find("{")
-    while at >= 0:
-        try:
-            value, end = DECODER.raw_decode(text, at)
-        except ValueError:
-            end = at + 1
-        else:
-            yield at, value
-        at = text.find("{", end)
-
-
-def _length(text: str, at: int) -> int:
-    return DECODER.raw_decode(text, at)[1] - at
+    """Yield where whole JSON objects end that no other one holds, and their values."""
+    depth = start = 0
+    for sign in _BRACE.finditer(text):
+        if sign[0] == "{":
+            start = start if depth else sign.start()
+            depth += 1
+        elif sign[0] == "}" and depth:
+            depth -= 1
+            if not depth:
+                with contextlib.suppress(ValueError):
+                    yield sign.end(), json.loads(text[start : sign.end()], strict=False)
 
 
 def _arguments(value: Any, name: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Self
 
-from toolkit.testing.loopback import CutError, FakeServer, Request, Response, go_json
+from toolkit.testing.loopback import EVENTS, CutError, FakeServer, Request, Response, go_json
 from toolkit.testing.models import FakeModel, with_tag
 from toolkit.testing.script import Script, ScriptedReply
 
@@ -85,7 +85,10 @@ class ScriptedServer(FakeServer):
         return "".join(written_call(call, arguments, model) for call, arguments in calls)
 
     def sends(self, *lines: Any, at: int | None = None, cut: bool = False) -> Self:
-        """Queue lines that go out as they are, text or values, for what other versions send; `cut` breaks off."""
+        """Queue lines (of an event stream: events) that go out as they are, text or values; `cut` breaks off then.
+
+        It is for what other servers and versions send: nothing of it is checked or read.
+        """
         self._script.add(ScriptedReply(raw=lines, cut_after=len(lines) if cut else None), at=at)
         return self
 
@@ -125,14 +128,16 @@ class ScriptedServer(FakeServer):
 def in_place(reply: ScriptedReply, kind: str) -> Response:
     """Return what a script sends in place of an answer."""
     if reply.error is None:
-        return Response(200, _raw(reply), kind)
+        return Response(200, _raw(reply, kind), kind)
     status, error = reply.error
     return Response(status, go_json({"error": error} if isinstance(error, str) else error))
 
 
-def _raw(reply: ScriptedReply) -> Generator[str]:
+def _raw(reply: ScriptedReply, kind: str) -> Generator[str]:
+    event = kind == EVENTS
     for line in reply.raw or ():
-        yield (line if isinstance(line, str) else json.dumps(line)) + "\n"
+        text = line if isinstance(line, str) else ("data: " if event else "") + json.dumps(line)
+        yield text + ("\n\n" if event else "\n")
     if reply.cut_after is not None:
         raise CutError
 
