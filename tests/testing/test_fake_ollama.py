@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.testing import FakeModel, FakeOllama, ScriptedReply
 from toolkit.testing.builtin_parsers import CoderReader, Qwen3Reader
-from toolkit.testing.parsers import GenericReader, LlamaReader, ThinkingReader
+from toolkit.testing.parsers import GenericReader, LlamaReader, ParserError, ThinkingReader
 from toolkit.testing.script import tokens
 
 TOOL = {
@@ -284,3 +284,77 @@ def test_how_a_text_is_cut_does_not_change_what_is_read(name, cuts):
 def test_replies_may_be_made_by_hand(server, client):
     server.follows(lambda body: ScriptedReply(f"{len(body['messages'])} messages"))
     assert client.chat("go", HI * 3)["message"]["content"] == "3 messages"
+
+
+# public reports
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        pytest.param("<function=f>\n<parameter=a>x</function>", "line 2: element <parameter> closed by </function>",
+                     id="ollama#18563, ollama#17276"),
+        pytest.param("\n<function=f>\n<parameter=a>\nx\n", "line 5: unexpected EOF", id="ollama#14834, ollama#17914"),
+        pytest.param("<function=f>\n</parameter>", "line 2: element <function> closed by </parameter>",
+                     id="ollama#16810"),
+        pytest.param("<parameter=a>x</parameter>", "expected element type <function> but have <parameter>",
+                     id="continue#10896"),
+        pytest.param('{"name": "f"}', "EOF", id="JSON in place of XML"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_xml_parser(body, error):
+    with pytest.raises(ParserError, match=error):
+        list(CoderReader([]).feed(f"<tool_call>{body}</tool_call>"))
+
+
+def test_a_call_without_its_wrapper_stays_text():
+    """ollama#17353, ollama#18532: the parser looks for the wrapper only."""
+    text = "I look. <function=f><parameter=a>x</parameter></function>"
+    assert read(CoderReader([]), [text]) == [("text", text)]
+
+
+def test_a_call_of_another_name_is_lost_and_only_counted(server, client):
+    """ollama#17274: empty content, no call, `stop`; the count alone tells."""
+    server.says(calls=[("open_door", {"city": "Oslo"})])
+    reply = client.chat("go", HI, tools=[TOOL])
+    assert (reply["message"]["content"], reply["message"]["tool_calls"], reply["done_reason"]) == ("", None, "stop")
+    assert reply["eval_count"] > 10
+
+
+def test_arguments_before_the_name_are_read(server, client):
+    """ollama#11505: the name is looked for anywhere."""
+    server.says('<tool_call>{"arguments": {"city": "Oslo"}, "name": "weather"}</tool_call>')
+    assert client.chat("go", HI, tools=[TOOL])["message"]["tool_calls"][0]["function"]["arguments"] == {"city": "Oslo"}
+
+
+@pytest.mark.parametrize("said", ["😊" * 40, "." + " ." * 40], ids=["ollama#18374", "ollama#14117"])
+def test_a_loop_ends_without_a_last_piece_where_ollama_reads(server, client, said):
+    for name, done in (("go", False), ("native", True)):
+        server.says(pieces=tokens(said) if "." in said else list(said), model=name)
+        assert client.chat(name, HI)["done"] is done
+
+
+def test_tokens_of_which_nothing_is_shown_count_as_a_loop(server, client):
+    """ollama#17270, ollama#17360: what may begin a stop string is an empty piece, and these are equal."""
+    server.model("go").parameters = {"stop": ["a" * 99]}
+    server.says(pieces=["a"] * 40)
+    assert list(client.chat("go", HI, stream=True)) == []
+
+
+def test_a_pull_onto_a_full_disk_fails_in_the_middle(server, client):
+    """ollama#1731, ollama#15547, basdonax-ai-rag#1."""
+    server.catalogue.disk_full = True
+    with pytest.raises(ollama.ResponseError, match="no space left on device"):
+        list(client.pull("qwen3:0.6b", stream=True))
+    assert server.model("qwen3:0.6b") is None
+
+
+def test_the_queue_counts_no_requests_for_a_loaded_model(server, client):
+    """ollama#7758: OLLAMA_MAX_QUEUE=1 refuses none of six requests for one model."""
+    server.runners.most_waiting = 1
+    server.follows(lambda body: ScriptedReply("x", delay_s=0.01))
+    client.chat("go", HI)
+    running = [in_the_background(client.chat, "go", HI) for _ in range(6)]
+    for thread, _ in running:
+        thread.join()
+    assert [found[0]["message"]["content"] for _, found in running] == ["x"] * 6

@@ -94,7 +94,8 @@ class CoderReader(TaggedReader):
         if opened:
             raise ParserError(f"XML syntax error on line {body.count(chr(10)) + 1}: unexpected EOF")
         if not name:
-            raise ParserError("EOF")
+            first = self._TAG.search(body)
+            raise ParserError(f"expected element type <function> but have <{first[2]}>" if first else "EOF")
         return ("call", name, values)
 
     def _value(self, name: str, key: str, text: str) -> Any:

@@ -23,12 +23,14 @@ class Catalogue:
     Attributes:
         models: full name -> model; may be changed at any time.
         cloud: whether cloud models are allowed.
+        disk_full: whether a pull finds no room.
     """
 
     def __init__(self, models: Iterable[FakeModel | str], runners: Runners) -> None:
         self.models: dict[str, FakeModel] = {}
         self._runners = runners
         self.cloud = True
+        self.disk_full = False
         for model in models:
             self.pulled(model if isinstance(model, FakeModel) else FakeModel(model))
 
@@ -127,9 +129,13 @@ class Catalogue:
             url = f"{name.partition('://')[0]}://{place}/v2/{rest}/manifests/latest"
             refused = f'pull model manifest: Get "{url}": dial tcp {place}: connect: connection refused'
             return _statuses([*statuses, {"error": refused}], body)
-        model = self.pulled(FakeModel(name))
+        model = FakeModel(name)
         layer = {"status": f"pulling {model.blob[:12]}", "digest": f"sha256:{model.blob}", "total": model.size}
         statuses += [{**layer, "completed": model.size // 4 * part} for part in (1, 2, 3)]
+        if self.disk_full:  # Source: ollama#1731, ollama#15547
+            file = f"/usr/share/ollama/.ollama/models/blobs/sha256-{model.blob}-partial"
+            return _statuses([*statuses, {"error": f"write {file}: no space left on device"}], body)
+        self.pulled(model)
         words = ("verifying sha256 digest", "writing manifest", "success")
         return _statuses([*statuses, {**layer, "completed": model.size}, *({"status": word} for word in words)], body)
 

@@ -136,6 +136,8 @@ class Generation:
             before = shown.strip()
             if same > 30 and not job.native:
                 return thought  # a loop: no last piece, no error
+            if not shown:
+                continue
             text += shown
             events = self._read(reader, shown, text)
             thought += "".join(event[1] for event in events if event[0] == "thinking")

@@ -106,7 +106,7 @@ class LlamaAnswer:
         prefill = self._prefill()
         for shown in writing.run(reply, gone):
             self.count = writing.count
-            events = list(reader.feed(shown))
+            events = list(reader.feed(shown)) if shown else []
             if prefill and events and events[0][0] == "text":
                 events[0], prefill = ("text", prefill + events[0][1]), ""
             yield from (self._event(piece) for event in events for piece in self._pieces(event, shown))

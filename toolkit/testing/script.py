@@ -154,7 +154,7 @@ class Writing:
         self.reason = ""
 
     def run(self, reply: ScriptedReply, gone: Callable[[], bool]) -> Generator[str]:
-        """Yield what can be shown, token by token; a text that may begin a stop string is held back.
+        """Yield what can be shown of each token; nothing while a text may begin a stop string.
 
         Raises:
             RunnerDiedError: the script lets the runner die here.
@@ -173,15 +173,13 @@ class Writing:
                 self.reason = "stop"
                 break
             held += piece
-            if not held:
-                continue
             if found := [at for stop in self._stops if (at := held.find(stop)) >= 0]:
                 self.reason = "stop"
                 held = held[: min(found)]
                 break
-            if not any(overlap(held, stop) for stop in self._stops):
-                yield held
-                held = ""
+            withheld = any(overlap(held, stop) for stop in self._stops)
+            yield "" if withheld else held
+            held = held if withheld else ""
         if held:
             yield held
 
