@@ -43,7 +43,7 @@ def described(model: FakeModel, window: int, slots: int) -> dict[str, Any]:
     return dict(told)
 
 
-def listed(model: FakeModel, window: int) -> dict[str, Any]:
+def listed(model: FakeModel, window: int, others: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the answer of `/v1/models`, in Ollama's shape and in OpenAI's."""
     details = {"parent_model": "", "format": "gguf", "family": "", "families": [""], "parameter_size": "",
                "quantization_level": ""}  # fmt: skip
@@ -54,7 +54,7 @@ def listed(model: FakeModel, window: int) -> dict[str, Any]:
             "n_params": 134_515_008, "size": model.size, "ftype": model.quantization}  # fmt: skip
     data = {"id": model.name, "aliases": [model.name], "tags": [], "object": "model", "created": int(time.time()),
             "owned_by": "llamacpp", "meta": meta}  # fmt: skip
-    return {"models": [one], "object": "list", "data": [data]}
+    return {"models": [one], "object": "list", "data": [data, *others]}
 
 
 class LlamaAnswer:

@@ -42,6 +42,7 @@ class FakeLlamaServer(ScriptedServer):
 
     Attributes:
         used: number of a request in flight -> tokens that it holds of the window.
+        others: further entries of the list of models, for servers that hold several.
         loading: whether the model is still being loaded, so that all is refused with 503.
     """
 
@@ -52,6 +53,7 @@ class FakeLlamaServer(ScriptedServer):
         self.window = window
         self.slots = slots
         self.api_key = api_key
+        self.others: list[dict[str, Any]] = []
         self.loading = False
         self._changed = threading.Condition()
         self.used: dict[int, int] = {}
@@ -87,7 +89,7 @@ class FakeLlamaServer(ScriptedServer):
             return self._counted(path, decoded(request.body))
         told: dict[str, Any] = {
             "/health": {"status": "ok"}, "/props": described(self.runs, self.window, self.slots),
-            "/v1/models": listed(self.runs, self.window), "/slots": self._slots(),
+            "/v1/models": listed(self.runs, self.window, self.others), "/slots": self._slots(),
         }  # fmt: skip
         path = path if path in told else f"/v1{path}"
         return Response(200, compact(told[path])) if path in told else refusal(404, "File Not Found", "not_found_error")
