@@ -1,12 +1,14 @@
 """Messages hold what they were given, and every wire form reads back."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.errors import ConfigError
-from toolkit.messages import as_messages, to_openai
+from toolkit.messages import ChatRole, ImageContent, ReasoningContent, TextContent, as_messages, from_openai, to_openai
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -185,3 +187,24 @@ def test_a_dict_may_use_langchains_words():
     )
     assert message.text == "one two"
     assert message.tool_calls == [tk.ToolCall("add", {"x": 1}, "c1")]
+
+
+def test_parts_as_data_and_back():
+    parts = (ReasoningContent("Hm."), TextContent("Look."), ImageContent("aGk=", "image/gif"), CALL)
+    message = tk.ChatMessage(ChatRole.USER, parts)
+    assert tk.ChatMessage.from_dict(json.loads(json.dumps(message.to_dict()))) == message
+    assert message.images == [parts[2]]
+    assert "aGk" not in repr(message)
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_of_other_libraries_is_kept_beside_calls(key):
+    wire = {"role": "assistant", "content": "", key: "Hm.", "tool_calls": [{"function": {"name": "f"}, "id": "c"}]}
+    assert to_openai(from_openai(wire))[0]["reasoning_content"] == "Hm."
+    assert "reasoning_content" not in to_openai(from_openai({**wire, "tool_calls": []}))[0]
+
+
+def test_an_image_by_its_address_is_refused():
+    block = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    with pytest.raises(tk.errors.ConfigError, match="is an address. Give its bytes"):
+        as_messages({"role": "user", "content": [block]})

@@ -12,11 +12,13 @@ import threading
 
 import pytest
 
-from toolkit.errors import ConfigError, ModelNotFoundError
-from toolkit.messages import ChatMessage, ToolCall
+from toolkit.asking import request
+from toolkit.errors import ConfigError, ModelNotFoundError, UserError
+from toolkit.messages import ChatMessage, ChatRole, ReasoningContent, ToolCall
 from toolkit.models import load_model
-from toolkit.models.base import Options, Reply
+from toolkit.models.base import ChatRequest, Options, Reply
 from toolkit.models.ollama import OllamaServer, same_model
+from toolkit.recipes import Recipe
 
 NESTED = {
     "name": "order",
@@ -171,6 +173,22 @@ def test_tool_schemas_arrive_whole(fake_ollama, model):  # ollama-python#718
     fake_ollama.says("x")
     model.chat("Hi", tools=[NESTED])
     assert fake_ollama.requests[0]["tools"] == [{"type": "function", "function": NESTED}]
+
+
+def test_references_and_patterns_of_tools_reach_the_model(fake_ollama, model):  # mellea#911, pattern_in_items.native
+    room = {"type": "string", "enum": ["small", "big"]}
+    listed = [{"type": "string", "pattern": r"\d"}, {"type": "string", "pattern": r"\bx"}]
+    properties = {
+        "room": {"$ref": "#/$defs/Room"},
+        **{f"l{n}": {"type": "array", "items": i} for n, i in enumerate(listed)},
+    }
+    fake_ollama.says("x")
+    model.chat("Hi", tools=[{"name": "f", "parameters": {"$defs": {"Room": room}, "properties": properties}}])
+    shown = fake_ollama.requests[0]["tools"][0]["function"]["parameters"]
+    assert shown["properties"]["room"] == room
+    assert "$defs" not in shown
+    assert shown["properties"]["l0"]["items"]["pattern"].startswith("^")
+    assert shown["properties"]["l1"]["items"] == {"type": "string"}
 
 
 def test_calls_get_ids_where_the_server_gives_none(fake_ollama, model):  # ollama#6708
@@ -566,3 +584,89 @@ def test_two_calls_of_one_id_get_two(fake_ollama, model):
     made = model.chat("Hi", tools=[NESTED]).tool_calls
     assert [call.arguments["x"] for call in made] == [1, 2]
     assert len({call.id for call in made}) == 2
+
+
+def test_only_line_feeds_end_a_line(fake_ollama, model):  # modaic#188
+    text = "low\u0085tide\u2028and\u2029\x0b\x0c\x1c\x1d\x1ehigh"
+    pieces = [{"message": {"content": text}, "done": False}, {"message": {"content": ""}, "done": True}]
+    raw = "".join(json.dumps(piece, ensure_ascii=False) + "\r\n" for piece in pieces)
+    fake_ollama.answers(raw.encode())
+    assert model.chat("Hi").text == text
+
+
+@pytest.mark.parametrize("reason", ["load", "unload"])
+def test_a_reply_that_only_loaded_is_a_fault(fake_ollama, model, reason):  # oh-my-pi#7465
+    fake_ollama.says("", done_reason=reason)
+    reply = model.chat("Hi")
+    assert (reply.fault.kind, reply.finish_reason) == ("server", "error")
+
+
+def test_tokens_from_the_cache_are_counted(fake_ollama, model):  # ollama#17943
+    fake_ollama.says("x", prompt_eval_count=900, prompt_eval_cached_count=850)
+    reply = model.chat("Hi")
+    assert (reply.prompt_tokens, reply.cached_tokens) == (900, 850)
+
+
+BUSY = "server busy, please try again.  maximum pending requests exceeded"
+
+
+def test_a_busy_server_is_waited_for(fake_ollama, model):  # prompt-declaration-language#702
+    fake_ollama.fails(503, BUSY).fails(503, BUSY).says("Hello.")
+    reply = model.chat("Hi")
+    assert (reply.text, reply.fault, len(fake_ollama.requests)) == ("Hello.", None, 3)
+
+
+def test_a_server_that_stays_busy_is_given_up(fake_ollama, model):
+    fake_ollama.fails(503, BUSY).fails(503, BUSY)
+    assert model.chat("Hi", options={"timeout_s": 0.1}).fault.kind == "server"
+    assert len(fake_ollama.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "hint"),
+    [
+        (400, '"qwen3:4b" does not support thinking', "leave the option think unset"),
+        (400, {"message": "Multimodal data provided, but model does not support multimodal requests."}, "no images"),
+        (500, json.dumps({"error": {"message": "image input is not supported - hint: mmproj"}}), "no images"),
+        (400, "illegal base64 data at input byte 0", "no Base64"),
+    ],
+)
+def test_what_a_model_cannot_do_is_the_users_to_mend(fake_ollama, model, status, said, hint):
+    fake_ollama.fails(status, said)
+    with pytest.raises(UserError, match=hint):
+        model.chat("Hi")
+
+
+PIXEL = "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "What is it?", "images": [PIXEL]},
+        {"role": "user", "content": [{"type": "text", "text": "What is it?"},
+                                     {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}]},
+        {"role": "user", "content": ["What is it?", {"type": "image", "base64": PIXEL, "mime_type": "image/png"}]},
+        {"role": "user", "content": ["What is it?", {"type": "image", "source": {
+            "type": "base64", "media_type": "image/png", "data": PIXEL}}]},
+    ],
+    ids=["ollama", "openai", "langchain", "anthropic"],
+)  # fmt: skip
+@pytest.mark.parametrize("arm", ["native", "prompted"])
+def test_images_reach_the_server_and_the_key(fake_ollama, model, message, arm):  # agent-os#2392
+    fake_ollama.says("A cat.")
+    sent = request(Recipe("ollama/qwen3:4b", arm=arm, protocol="hermes"), [message], [NESTED])
+    sent.send(model)
+    wire = fake_ollama.requests[0]["messages"][-1]
+    assert (wire["content"], wire["images"]) == ("What is it?", [PIXEL])
+    assert PIXEL in json.dumps(ChatRequest(Options(), messages=sent.messages).to_dict())
+
+
+def test_thinking_goes_back_within_its_loop_only(fake_ollama, model):  # ollama-python#533
+    call = ToolCall("weather", {"city": "Oslo"}, "c1")
+    thought = ChatMessage(ChatRole.ASSISTANT, (ReasoningContent("First Oslo."), call))
+    loop = [ChatMessage.from_user("Weather?"), thought, ChatMessage.from_tool("sun", call)]
+    for said in (loop, [*loop, ChatMessage.from_assistant("Sun."), ChatMessage.from_user("And now?")]):
+        fake_ollama.says("x", prompt_eval_count=40)
+        model.chat(said)
+    assert [body["messages"][1].get("thinking") for body in fake_ollama.requests] == ["First Oslo.", None]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from toolkit.errors import ConfigError
 from toolkit.models import Fault, Reply
 from toolkit.models.backend import with_schema_checked
-from toolkit.models.schemas import request_schema, schema_problem
+from toolkit.models.schemas import inlined, request_schema, schema_problem
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -68,3 +70,28 @@ def test_only_finished_text_is_judged(reply, kind):
     fault = with_schema_checked(reply, CITY).fault
     assert (fault.kind if fault else None) == kind
     assert with_schema_checked(reply, None) is reply
+
+
+def test_references_are_put_in_their_place():  # mellea#911
+    schema = {
+        "$defs": {"Room": {"type": "string", "enum": ["small", "big"]}, "Guest": {"type": "object", "properties": {
+            "room": {"$ref": "#/$defs/Room"}, "friends": {"type": "array", "items": {"$ref": "#/$defs/Guest"}}}}},
+        "type": "object",
+        "properties": {
+            "guest": {"allOf": [{"$ref": "#/$defs/Guest"}], "description": "Who comes."},
+            "room": {"$ref": "#/$defs/Room", "description": "Which."},
+            "away": {"$ref": "https://example.org/x"},
+        },
+    }  # fmt: skip
+    found = inlined(schema)["properties"]
+    assert found["room"] == {"type": "string", "enum": ["small", "big"], "description": "Which."}
+    assert found["guest"]["description"] == "Who comes."
+    assert found["guest"]["properties"]["room"]["enum"] == ["small", "big"]
+    assert found["guest"]["properties"]["friends"]["items"] == {"type": "object"}
+    assert found["away"] == {"$ref": "https://example.org/x"}
+
+
+def test_definitions_that_grow_without_bound_are_left():
+    many = {f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}] * 9} for n in range(30)}
+    schema = {"$defs": {**many, "D30": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/D0"}}}
+    assert len(json.dumps(inlined(schema))) < 10_000_000

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.agents.pairs import distinct
 from toolkit.errors import UpdateError
 from toolkit.extraction.types import Extraction
-from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall
+from toolkit.messages import ChatMessage, ChatRole, Part, ReasoningContent, TextContent, ToolCall
 from toolkit.models.base import Reply
 
 _TRIED = ("truncated", "bad_json")  # rejected beside good calls, these were meant as calls too
@@ -90,6 +90,8 @@ def assistant_message(found: Extraction, reply: Reply, turn: int, *, name: str |
         meta["invalid_calls"] = invalid
     text = _words(found, reply.text) if reply.text else ""
     parts: tuple[Part, ...] = (TextContent(text), *calls) if text or not calls else tuple(calls)
+    if calls and reply.thinking:  # a plan that the model forgets if it is not sent back (Source: ollama-python#533)
+        parts = (ReasoningContent(reply.thinking), *parts)
     return ChatMessage(ChatRole.ASSISTANT, parts, name, meta)
 
 

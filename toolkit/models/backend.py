@@ -10,12 +10,13 @@ import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.messages import ToolCall
+from toolkit.models.abort import current
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.models.call_pieces import CallPieces, read_arguments
 from toolkit.models.schemas import schema_problem
@@ -23,6 +24,7 @@ from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, fault_of, part
 from toolkit.secrets import Mask
 
+_ATTEMPTS = 3  # where a server says that another time it would go well
 _SHORTEST_CALL = 5  # tokens
 _LOOP = 30  # equal pieces in a row after which Ollama gives a reply up
 
@@ -210,9 +212,25 @@ class Backend(ChatModel):
             ServerError: the server gave an error.
         """
 
+    def again(self, error: ServerError) -> bool:
+        """Tell whether to ask anew after an error, from the start."""
+        return False
+
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend, if that is what the server's error means."""
         return None
+
+    def _patiently(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+        """Yield the pieces, once a busy server takes the request; it is asked for `timeout_s` seconds."""
+        end, pause = time.monotonic() + options.timeout_s, 0.25
+        while True:
+            try:
+                yield from self.pieces(route, body, options)
+                return
+            except ServerError as error:
+                if not error.busy or time.monotonic() + pause > end or current().asked.wait(pause):
+                    raise
+            pause = min(2 * pause, 8.0)
 
     def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
         """Return the reply, with a fault if the server cut the prompt without a word."""
@@ -224,27 +242,46 @@ class Backend(ChatModel):
 
     def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the reply piece by piece; closing the stream stops the server."""
-        options = request.options
+        options, names = request.options, [tool.name for tool in request.tools]
         route, body = self.body(request)
-        answer = self.collects(options, len(request.messages), CallPieces([tool.name for tool in request.tools]))
         started = time.perf_counter()
+        for left in reversed(range(_ATTEMPTS)):
+            answer = self.collects(options, len(request.messages), CallPieces(names))
+            error = yield from self._collect(answer, route, body)
+            if error is None or not self.again(error) or not left:
+                break
+        if error is not None:
+            self._fail(answer, error)
+        reply = answer.reply(self.name, time.perf_counter() - started)
+        reply = self.judged(reply.replace(raw={"request": body, "response": answer.closing}), body)
+        notes = [*_notes(reply), *self.notes(request, reply)]
+        lost = {"invalid_tool_calls": answer.invalid} if answer.invalid else {}
+        reply = with_schema_checked(reply.replace(raw={**reply.raw, "notes": notes, **lost}), request.schema)
+        yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
+
+    def _collect(self, answer: Answer, route: str, body: dict[str, Any]) -> Generator[Chunk, None, ServerError | None]:
+        """Ask, and yield what can be shown of the answer; return the error that the server gave."""
         try:
-            for piece in self.pieces(route, body, options):
+            for piece in self._patiently(route, body, answer.options):
                 yield from answer.feed(checked(piece, dict, "a piece"))
             answer.close()
         except TimeoutError:
-            answer.fault = Fault("timeout", f"No token came for {options.timeout_s:g} s (timeout_s).")
+            answer.fault = Fault("timeout", f"No token came for {answer.options.timeout_s:g} s (timeout_s).")
         except ServerError as error:
-            if mistake := self.mistake(error):
-                raise mistake from None
-            answer.fail(error)
-        reply = self.judged(answer.reply(self.name, time.perf_counter() - started), body)
-        raw: dict[str, Any] = {"request": body, "response": answer.closing}
-        raw["notes"] = [*_notes(reply), *self.notes(request, reply)]
-        if answer.invalid:
-            raw["invalid_tool_calls"] = answer.invalid
-        reply = with_schema_checked(reply.replace(raw=raw), request.schema)
-        yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
+            return error
+        return None
+
+    def _fail(self, answer: Answer, error: ServerError) -> None:
+        """End an answer with an error of the server.
+
+        Raises:
+            UserError: the user has to mend something.
+        """
+        if mistake := self.mistake(error):
+            raise mistake
+        if error.misuse:
+            raise UserError(f"Model {self.name!r} refused: {error.said}. {error.misuse}")
+        answer.fail(error)
 
 
 def _notes(reply: Reply) -> list[str]:

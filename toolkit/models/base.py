@@ -6,6 +6,7 @@ Not here: the settings of a request (`options`), the back ends (`embedded`, `oll
 from __future__ import annotations
 
 import asyncio
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -13,6 +14,7 @@ from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ToolCall, as_messages
+from toolkit.models.abort import Abort
 from toolkit.models.options import Options as Options  # noqa: PLC0414 - many ask for it here
 from toolkit.models.schemas import request_schema
 from toolkit.tools import Tool, as_tools
@@ -266,13 +268,26 @@ class ChatModel(ABC):
         return await _on_thread(lambda: self.complete(prompt, schema, options))
 
     async def astream(self, messages: Any, **request: Any) -> AsyncIterator[Chunk]:
-        """Yield the reply piece by piece without blocking the event loop."""
-        chunks = self.stream(messages, **request)
+        """Yield the reply piece by piece without blocking the event loop; leaving early or being cancelled stops it."""
+        chunks, abort, busy = self.stream(messages, **request), Abort(), threading.Lock()
+
+        def following() -> Chunk | None:
+            with busy, abort:
+                return next(chunks, None)
+
+        def end() -> None:
+            with busy:
+                getattr(chunks, "close", lambda: None)()
+
         try:
-            while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+            while (chunk := await asyncio.to_thread(following)) is not None:
                 yield chunk
         finally:
-            getattr(chunks, "close", lambda: None)()
+            abort.ask()
+            if busy.locked():  # a thread waits for the server, and sees now that it is gone
+                asyncio.get_running_loop().run_in_executor(None, end)
+            else:
+                end()
 
     def check(self) -> None:  # noqa: B027 - most back ends have nothing to check
         """Raise `UserError` now if the model cannot answer (no server, not pulled); else do nothing."""
@@ -292,14 +307,20 @@ class ChatModel(ABC):
 
 async def _on_thread(ask: Callable[[], Reply]) -> Reply:
     """Run a request on a thread; a StopIteration, which would hang its waiter, becomes a RuntimeError."""
+    abort = Abort()
 
     def run() -> Reply:
         try:
-            return ask()
+            with abort:
+                return ask()
         except StopIteration as error:
             raise RuntimeError(f"The model raised {error!r}. Give next() a default.") from error
 
-    return await asyncio.to_thread(run)
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        abort.ask()
+        raise
 
 
 def last_reply(chunks: Iterator[Chunk]) -> Reply:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ConfigError, ModelNotFoundError
+from toolkit.models.abort import current
 from toolkit.models.wire import ServerError
 from toolkit.secrets import Mask, scrub
 from toolkit.traces.json_text import loads
@@ -53,12 +55,18 @@ class Connection:
     def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
         """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
         waits = (_CONNECT_S, idle_s, idle_s, _CONNECT_S)
-        with self._said_plainly(), self.client.stream("POST", route, json=sendable(body), timeout=waits) as response:
+        abort, way = current(), _Socket()
+        seen = {"trace": way.see}
+        with (
+            self._said_plainly(),
+            abort.breaking(way.shut),
+            self.client.stream("POST", route, json=sendable(body), timeout=waits, extensions=seen) as response,
+        ):
             if response.status_code >= 300:
                 response.read()
                 raise self._error(response)
-            response.encoding = "utf-8"  # as JSON is, whatever the header says
-            yield from map(self.mask, response.iter_lines())
+            for line in split_lines(response.iter_bytes()):
+                yield self.mask(line.decode("utf-8", "replace"))  # as JSON is, whatever the header says
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; ValueError where that is no JSON object."""
@@ -100,6 +108,46 @@ class Connection:
             raise TimeoutError from None
         except httpx.HTTPError as error:
             raise ServerError(0, f"the connection broke: {self._hidden(error)}") from None
+
+
+class _Socket:
+    """Know what a request is sent over, to break it from another thread, which no client lets one do."""
+
+    def __init__(self) -> None:
+        self.stream: Any = None
+        self.broken = False
+
+    def see(self, event: str, info: Mapping[str, Any]) -> None:
+        """Take note of the stream; an extension of httpcore calls this."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self.stream = info["return_value"]
+            if self.broken:
+                self.shut()
+
+    def shut(self) -> None:
+        """End the stream in both directions, so that whoever waits for it sees its end."""
+        self.broken = True
+        raw = self.stream.get_extra_info("socket") if self.stream is not None else None
+        if raw is not None:
+            with contextlib.suppress(OSError):
+                raw.shutdown(socket.SHUT_RDWR)
+
+
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Yield lines, which end in a line feed and in nothing else that Unicode takes for a line's end.
+
+    >>> list(split_lines([b"a\xc2\x85b\r\nc", b"d\n", b"e"]))
+    [b'a\xc2\x85b', b'cd', b'e']
+    """
+    pending: list[bytes] = []
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        for line in others:
+            yield b"".join(pending).removesuffix(b"\r")
+            pending = [line]
+    if last := b"".join(pending):
+        yield last.removesuffix(b"\r")
 
 
 def sendable(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ Not here: fetching the weights (`weights`), reading the head of the file (`gguf`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from toolkit.models.backend import Backend
 from toolkit.models.base import ChatRequest, Options
 from toolkit.models.connection import sendable
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
-from toolkit.models.openai import OpenAIAnswer, request_body
+from toolkit.models.openai import OpenAIAnswer, for_llama_cpp, request_body
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
 from toolkit.models.wire import ServerError
 from toolkit.tools import as_tools
@@ -66,12 +65,9 @@ class EmbeddedModel(Backend):
 
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return the method of llama.cpp's server, and the body."""
+        request = for_llama_cpp(request, "keep")  # this one takes any text where it cannot hold a pattern
         if request.prompt is not None:
             return "handle_completions", request_body(request)
-        if request.tools and request.tool_choice not in (None, "auto", "none", "required", "any"):
-            # llama.cpp takes no tool's name as choice: offer that one alone and require a call
-            only = [tool for tool in request.tools if tool.name == request.tool_choice]
-            request = replace(request, tools=only, tool_choice="required")
         return "handle_chat_completions", request_body(request)
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
@@ -147,4 +143,4 @@ def _version() -> str:
     try:
         return f"xllamacpp {version('xllamacpp')}"
     except PackageNotFoundError:
-        raise UserError(llama.MISSING) from None
+        raise UserError(llama.missing()) from None

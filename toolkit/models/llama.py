@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UserError, WeightsError
+from toolkit.errors import UserError, WeightsError, install_hint
+from toolkit.models.abort import current
 from toolkit.models.wire import ServerError
 
 
@@ -42,8 +43,12 @@ _servers: weakref.WeakValueDictionary[ServerKey, Shared] = weakref.WeakValueDict
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
 _SECONDS_TO_STOP = 5.0
-MISSING = "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
 _spoilt = False  # whether this process was forked from one with a loaded server
+
+
+def missing() -> str:
+    """Say what to install."""
+    return f"Embedded models need xllamacpp. {install_hint('embedded')}"
 
 
 def default_threads() -> int:
@@ -97,7 +102,7 @@ def import_llama() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise UserError(f"{MISSING} ({error})") from None
+        raise UserError(f"{missing()} ({error})") from None
     return xllamacpp
 
 
@@ -115,10 +120,11 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
     left = threading.Event()
     thread = _start(shared, method, body, found, left)
     try:
-        while (piece := found.get(timeout=timeout_s)) is not None:
-            if isinstance(piece, Exception):
-                raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
-            yield piece
+        with current().breaking(lambda: found.put(InterruptedError("nobody waits for it any more"))):
+            while (piece := found.get(timeout=timeout_s)) is not None:
+                if isinstance(piece, Exception):
+                    raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
+                yield piece
         thread.join()  # it is at its end, and holds the server until then
     except queue.Empty:
         left.set()

@@ -8,6 +8,7 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -16,11 +17,14 @@ from functools import cached_property
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
-from toolkit.messages import ChatMessage, ChatRole, to_openai
+from toolkit.messages import ChatMessage, ChatRole, to_openai, to_wire
 from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
 from toolkit.models.connection import Connection, public_name
+from toolkit.models.hosts import client_settings, ollama_address
 from toolkit.models.options import LOADING, SAMPLING
+from toolkit.models.patterns import for_grammar
+from toolkit.models.schemas import inlined
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
@@ -47,6 +51,8 @@ class OllamaAnswer(Answer):
             self.ended = True
         text = part(message, "content", str) or part(piece, "response", str)
         yield from self.say(text, part(message, "thinking", str) or part(piece, "thinking", str))
+        if self.finish in ("load", "unload") and not (any(self.text) or any(self.thinking) or self.calls):
+            raise ServerError(200, f"the server only did {self.finish} the model, and wrote nothing")
 
     def _count(self, piece: Mapping[str, Any]) -> None:
         self.closing = {key: value for key, value in piece.items() if key not in ("message", "response", "context")}
@@ -54,6 +60,7 @@ class OllamaAnswer(Answer):
         self.counts = {
             "prompt_tokens": count(piece, "prompt_eval_count"),
             "completion_tokens": count(piece, "eval_count"),
+            "cached_tokens": count(piece, "prompt_eval_cached_count"),  # Source: ollama#17943
             "load_seconds": seconds(piece, "load_duration") / 1e9,  # nanoseconds
         }
 
@@ -100,13 +107,14 @@ class OllamaModel(Backend):
             inner["stop"] = list(dict.fromkeys([*options.stop, *self._stops()]))
         # never cut or slide in silence; always both, for another `shift` loads the model anew (Source: ollama#3839)
         body = {"model": self._model, "stream": True, "truncate": False, "shift": False, "options": inner}
-        optional = {"format": request.schema, "think": request.think, "keep_alive": options.keep_alive}
+        held = None if request.schema is None else for_grammar(request.schema)
+        optional = {"format": held, "think": request.think, "keep_alive": options.keep_alive}
         body |= {name: value for name, value in optional.items() if value is not None}
         if request.prompt is not None:
             return "/api/generate", body | {"prompt": request.prompt, "raw": True}
-        body["messages"] = [wire for message in request.messages for wire in to_ollama(message)]
+        body["messages"] = to_wire(request.messages, to_ollama)
         if request.tools:
-            body["tools"] = request.tool_specs
+            body["tools"] = list(map(_shown, request.tool_specs))
         return "/api/chat", body
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
@@ -122,7 +130,9 @@ class OllamaModel(Backend):
         return reply if judged is reply or self.server.refuses else judged
 
     def mistake(self, error: ServerError) -> UserError | None:
-        """Return what the user has to mend: the model is not pulled."""
+        """Return what the user has to mend: the model is not pulled, or the server refuses."""
+        if found := self.server.mistake(error):
+            return found
         return self.server.not_pulled(self._model) if error.status == 404 else None
 
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
@@ -196,12 +206,26 @@ class OllamaModel(Backend):
             server.close()
 
 
+def _shown(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as Ollama shows it whole: it drops references, and refuses some patterns within lists."""
+    function = spec["function"]
+    parameters = for_grammar(function.get("parameters") or {}, "drop")
+    if '"$ref"' in json.dumps(parameters, default=str):
+        parameters = inlined(parameters)
+    return {**spec, "function": {**function, "parameters": parameters}}
+
+
 def to_ollama(message: ChatMessage) -> list[dict[str, Any]]:
     """Return a message in Ollama's wire form: arguments as an object, results under `tool_name`."""
     wires = to_openai(message)
     if message.role is ChatRole.TOOL:
         for wire in wires:
             wire["tool_name"] = wire.pop("name")
+    if message.images:
+        wires[0]["content"] = "\n".join(message.texts)
+        wires[0]["images"] = [image.base64_image for image in message.images]
+    if "reasoning_content" in wires[0]:
+        wires[0]["thinking"] = wires[0].pop("reasoning_content")
     if message.tool_calls:
         wires[0]["tool_calls"] = [
             {"id": call.id or "", "function": {"name": call.tool_name, "arguments": call.arguments}}
@@ -226,25 +250,28 @@ class OllamaServer(Connection):
 
         key = os.environ.get(_KEY, "")
         headers = {"authorization": f"Bearer {header_text(key, f'The key in {_KEY}')}"} if key else {}
-        told = os.environ.get("OLLAMA_HOST", "")
+        told = host or os.environ.get("OLLAMA_HOST", "")
         try:
             import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
 
-            told = host or told
+            url, who = ollama_address(told)
             # what is asked is for this server only, so no redirect is followed
-            client = ollama.Client(host, headers=headers, follow_redirects=False)._client
-        except (ValueError, httpx.InvalidURL) as error:
+            settings = {**client_settings(url), "headers": {} if who else headers, "auth": who}
+            client = ollama.Client(url or "127.0.0.1", follow_redirects=False, **settings)._client
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
             told = public_name(told)
             raise ModelNotFoundError(
                 f"{told!r} is no address of an Ollama server ({scrub(str(error))}). Set OLLAMA_HOST."
             ) from None
+        if who:  # which the client would overwrite with a key of the environment
+            client.headers.pop("authorization", None)
         self.host = public_name(str(client.base_url)).rstrip("/")
         super().__init__(
             client,
             f"No Ollama server answers at {self.host}",
             "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs. "
             "Without Ollama: load_model('embedded/smollm2-135m').",
-            Mask([key, client.base_url.password]),
+            Mask([key, *(who or ())[1:]]),
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
@@ -260,9 +287,23 @@ class OllamaServer(Connection):
         except TimeoutError as error:
             raise self.absent(error) from None
         except ServerError as error:
-            raise error if error.status else self.absent(error) from None
+            raise self.mistake(error) or (error if error.status else self.absent(error)) from None
         except ValueError:
-            raise ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.") from None
+            raise self._no_ollama() from None
+
+    def _no_ollama(self) -> ModelNotFoundError:
+        return ModelNotFoundError(f"What answers at {self.host} is no Ollama server. Set OLLAMA_HOST.")
+
+    def mistake(self, error: ServerError) -> UserError | None:
+        """Return what the user has to mend at the server's door."""
+        if error.status == 404 and "page not found" in error.said:
+            return self._no_ollama()
+        if error.status not in (401, 403, 407):
+            return None
+        return UserError(
+            f"{self.host} refuses ({error}). Set {_KEY} to its key, or write http://USER:PASSWORD@HOST. For a model of "
+            "the cloud, run `ollama signin`. A server on loopback answers to no other host name."
+        )
 
     @cached_property
     def refuses(self) -> bool:
@@ -295,13 +336,14 @@ class OllamaServer(Connection):
 
 
 def same_model(one: str, other: str) -> bool:
-    """Tell whether two names mean one model; `:latest` may be left out.
+    """Tell whether two names mean one model; `:latest` may be left out, and where the library is.
 
     >>> same_model("qwen3", "qwen3:latest")
     True
     """
 
     def full(name: str) -> str:
+        name = name.removeprefix("registry.ollama.ai/").removeprefix("library/")
         return (name if ":" in name.rpartition("/")[2] else f"{name}:latest").casefold()
 
     return full(one) == full(other)

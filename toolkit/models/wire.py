@@ -66,6 +66,20 @@ class ServerError(ModelError):
         return cls(status, str(said), kind, count(wire, "n_prompt_tokens"), count(wire, "n_ctx"))
 
     @property
+    def busy(self) -> bool:
+        """Tell whether the server said that it will answer later: its queue is full, or it loads the model."""
+        return self.status == 503 and ("unavailable_error" in self.kind or "busy" in self.said.casefold())
+
+    @property
+    def misuse(self) -> str:
+        """Say what was asked of a model that cannot do it; empty where that is not what the error is about."""
+        if "does not support thinking" in self.said:
+            return "It cannot think: leave the option think unset, or set it to False."
+        if "not support multimodal" in self.said or "image input is not supported" in self.said:
+            return "It takes no images: ask a model that sees, or leave them out."
+        return "An image of the messages is no Base64." if "illegal base64" in self.said else ""
+
+    @property
     def tool(self) -> str:
         """Return the tool whose call the error is about, where it names one."""
         named = _NAMED.search(self.said)

@@ -14,7 +14,16 @@ from typing import Any, Literal, NamedTuple
 from toolkit.agents.middleware import AgentMiddleware, AgentState, Update
 from toolkit.agents.runtime import Runtime
 from toolkit.errors import AgentError, ConfigError, did_you_mean
-from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall, ToolCallResult
+from toolkit.messages import (
+    ChatMessage,
+    ChatRole,
+    ImageContent,
+    Part,
+    ReasoningContent,
+    TextContent,
+    ToolCall,
+    ToolCallResult,
+)
 
 _DEEPEST = 50  # levels of a value that are looked at one by one; what lies deeper is looked at as text
 _GROUPS: tuple[Any, ...] = (dict, list, tuple, set, frozenset)
@@ -161,8 +170,10 @@ class PIIRedaction(AgentMiddleware):
         return ChatMessage(message.role, tuple(map(self._part, message.parts)), message.name, message.meta)
 
     def _part(self, part: Part) -> Part:
-        if isinstance(part, TextContent):
-            return TextContent(self.hide(part.text))
+        if isinstance(part, (TextContent, ReasoningContent)):
+            return type(part)(self.hide(part.text))
+        if isinstance(part, ImageContent):
+            return part
         if isinstance(part, ToolCall):
             return self._call(part)
         result = self._value(part.result) if self.roles[ChatRole.TOOL] else part.result

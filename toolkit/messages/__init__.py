@@ -16,6 +16,22 @@ from enum import StrEnum
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.messages.parts import (
+    ImageContent,
+    Part,
+    ReasoningContent,
+    TextContent,
+    ToolCall,
+    ToolCallResult,
+    image_of,
+    part_from_dict,
+    part_to_dict,
+)
+
+__all__ = [
+    "ChatMessage", "ChatRole", "HumanMessage", "ImageContent", "Part", "ReasoningContent", "SystemMessage",
+    "TextContent", "ToolCall", "ToolCallResult", "as_messages", "from_openai", "to_openai", "to_wire",
+]  # fmt: skip
 
 
 class ChatRole(StrEnum):
@@ -28,69 +44,6 @@ class ChatRole(StrEnum):
     FUNCTION = "function"  # OpenAI's older word for the result of a function; see OpenAIFunctionCaller
 
 
-@dataclass(frozen=True, slots=True)
-class TextContent:
-    """Hold the text part of a message."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """Ask for one run of a tool.
-
-    Attributes:
-        tool_name: the tool's name.
-        arguments: the arguments by name, JSON types only.
-        id: what a result refers to; None where the model gave none.
-    """
-
-    tool_name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    id: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the tool's name."""
-        return self.tool_name
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the call as plain JSON data."""
-        return {"tool_name": self.tool_name, "arguments": self.arguments, "id": self.id}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ToolCall:
-        """Build a call from what `to_dict` gave."""
-        return cls(data["tool_name"], dict(data.get("arguments") or {}), data.get("id"))
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallResult:
-    """Hold the outcome of one call.
-
-    Attributes:
-        result: the result as text, or an object where the tool asked for raw results.
-        origin: the call it answers.
-        error: whether the call failed; `result` then says how.
-        traceback: where the tool itself raised, for traces and people; never sent to a model, never compared.
-    """
-
-    result: Any
-    origin: ToolCall
-    error: bool = False
-    traceback: str | None = field(default=None, compare=False, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON data."""
-        return {"result": self.result, "origin": ToolCall.to_dict(self.origin), "error": self.error}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ToolCallResult:
-        """Build a result from what `to_dict` gave."""
-        return cls(data["result"], ToolCall.from_dict(data["origin"]), bool(data.get("error")))
-
-
-Part = TextContent | ToolCall | ToolCallResult
 # content blocks that hold no text of their own, or say again what a message's calls say
 _SAID_ELSEWHERE = {"thinking", "reasoning", "tool_use", "tool_call", "function_call"}
 
@@ -101,7 +54,7 @@ class ChatMessage:
 
     Attributes:
         role: who speaks.
-        parts: what is said: texts, calls, results of calls.
+        parts: what is said: texts, images, calls, results of calls, and reasoning before calls.
         name: the speaker's name, if one was given.
         meta: what was noted beside the message; never sent to a model. `as_messages` keeps the `id` of a message
             there, and under `content` a content that was given as blocks.
@@ -197,13 +150,18 @@ class ChatMessage:
         """Return the first result of a call, or None."""
         return next((part for part in self.parts if isinstance(part, ToolCallResult)), None)
 
+    @property
+    def images(self) -> list[ImageContent]:
+        """Return all images."""
+        return [part for part in self.parts if isinstance(part, ImageContent)]
+
     def is_from(self, role: ChatRole | str) -> bool:
         """Tell whether `role` speaks."""
         return self.role == role
 
     def to_dict(self) -> dict[str, Any]:
         """Return the message as plain JSON data: `_role`, `_name`, `_meta`, `_content`."""
-        content = [_part_to_dict(part) for part in self.parts]
+        content = [part_to_dict(part) for part in self.parts]
         return {"_role": str(self.role), "_name": self.name, "_meta": dict(self.meta), "_content": content}
 
     @classmethod
@@ -217,7 +175,7 @@ class ChatMessage:
             return from_openai(data)
         if "_role" not in data:
             raise ConfigError(f"{dict(data)!r} is no message: give 'role' and 'content'.")
-        parts = tuple(_part_from_dict(part) for part in data.get("_content", ()))
+        parts = tuple(part_from_dict(part) for part in data.get("_content", ()))
         return cls(_role(data["_role"], _ROLES), parts, data.get("_name"), dict(data.get("_meta") or {}))
 
     def __repr__(self) -> str:
@@ -248,21 +206,6 @@ def _role(value: Any, words: Mapping[str, ChatRole]) -> ChatRole:
     return words[value]
 
 
-def _part_to_dict(part: Part) -> dict[str, Any]:
-    if isinstance(part, TextContent):
-        return {"text": part.text}
-    return {"tool_call": ToolCall.to_dict(part)} if isinstance(part, ToolCall) else {"tool_call_result": part.to_dict()}
-
-
-def _part_from_dict(data: Mapping[str, Any]) -> Part:
-    readers: dict[str, Callable[[Any], Part]] = {
-        "text": TextContent, "tool_call": ToolCall.from_dict, "tool_call_result": ToolCallResult.from_dict,
-    }  # fmt: skip
-    for key in readers.keys() & data.keys():
-        return readers[key](data[key])
-    raise ConfigError(f"{dict(data)!r} is no part of a message: expected text, tool_call or tool_call_result.")
-
-
 class _Unlinked(ChatMessage):
     """Answer a call of which only the id is known, until `as_messages` finds it; its class costs others no look."""
 
@@ -277,6 +220,7 @@ def from_openai(data: Mapping[str, Any]) -> ChatMessage:
     """
     role, content = _role(data["role"], _WORDS), data.get("content")
     meta: dict[str, Any] = {"id": data["id"]} if data.get("id") else {}
+    images = _images(data)
     if isinstance(content, list):
         meta["content"] = content
         content = _text_of(content)
@@ -286,13 +230,27 @@ def from_openai(data: Mapping[str, Any]) -> ChatMessage:
         return kind.from_tool(content or "", origin, data.get("status") == "error", meta)
     calls = tuple(_call_from_openai(call) for call in data.get("tool_calls") or ())
     said: tuple[Part, ...] = (TextContent(content),) if content is not None and (content or not calls) else ()
-    return ChatMessage(role, said + calls, data.get("name"), meta)
+    thought = next((data[key] for key in _THOUGHT if calls and data.get(key)), None)
+    thoughts: tuple[Part, ...] = (ReasoningContent(thought),) if isinstance(thought, str) else ()
+    return ChatMessage(role, thoughts + said + images + calls, data.get("name"), meta)
+
+
+_THOUGHT = ("reasoning_content", "reasoning", "thinking")  # llama.cpp, vLLM, Ollama
+
+
+def _images(data: Mapping[str, Any]) -> tuple[ImageContent, ...]:
+    """Return the images of a message: blocks of its content, or Ollama's `images`."""
+    content = data.get("content")
+    blocks = [block for block in content if not isinstance(block, str)] if isinstance(content, list) else []
+    return tuple(image for block in (*blocks, *(data.get("images") or ())) if (image := image_of(block)))
 
 
 def _text_of(blocks: list[Any]) -> str:
     """Return the text of a content in blocks, and warn of blocks that hold anything else."""
     said = [{"text": block} if isinstance(block, str) else block for block in blocks]
-    for kind in sorted({str(block.get("type")) for block in said if "text" not in block} - _SAID_ELSEWHERE):
+    for kind in sorted(
+        {str(block.get("type")) for block in said if "text" not in block and not image_of(block)} - _SAID_ELSEWHERE
+    ):
         warnings.warn(f"Content blocks of type {kind!r} are dropped: only text reaches the model.", stacklevel=2)
     return "".join(str(block.get("text", "")) for block in said)
 
@@ -321,9 +279,29 @@ def to_openai(message: ChatMessage) -> list[dict[str, Any]]:
     wire: dict[str, Any] = {"role": message.role.value, "content": "\n".join(message.texts)}
     if message.role is ChatRole.FUNCTION:
         wire["name"] = message.name
+    if images := message.images:
+        urls = [f"data:{image.mime_type};base64,{image.base64_image}" for image in images]
+        blocks = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        wire["content"] = [{"type": "text", "text": wire["content"]}, *blocks]
+    if thought := "".join(part.text for part in message.parts if isinstance(part, ReasoningContent)):
+        wire["reasoning_content"] = thought
     if message.tool_calls:
         wire["tool_calls"] = [_call_to_openai(call, index) for index, call in enumerate(message.tool_calls)]
     return [wire]
+
+
+def to_wire(
+    messages: Iterable[ChatMessage], form: Callable[[ChatMessage], list[dict[str, Any]]] = to_openai
+) -> list[dict[str, Any]]:
+    """Return a conversation in wire form; reasoning is sent within the loop of its calls only, not once it is over."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role is ChatRole.USER:
+            for wire in found:
+                wire.pop("reasoning_content", None)
+                wire.pop("thinking", None)
+        found += form(message)
+    return found
 
 
 def _call_to_openai(call: ToolCall, index: int) -> dict[str, Any]:
@@ -340,7 +318,7 @@ def as_messages(value: str | ChatMessage | Mapping[str, Any] | Iterable[Any]) ->
 
     Text, a ChatMessage, a dict (`to_dict`'s or OpenAI's), a pair of role and text, a LangChain message, or a list of
     these. A tool result that carries only an id is given the earlier call of that id, since a prompt needs its name.
-    Only text reaches a model: of a content in blocks the others are kept in `meta["content"]`, with a warning.
+    Text and images reach a model: of a content in blocks the others are kept in `meta["content"]`, with a warning.
 
     >>> as_messages("hello")
     [ChatMessage(user: 'hello')]

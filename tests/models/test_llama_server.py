@@ -1,0 +1,236 @@
+"""llama.cpp's own server, as `openai/NAME@URL`: what it says of itself, and what it does otherwise than OpenAI's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+from werkzeug import Response
+
+from toolkit.errors import ModelNotFoundError, UserError
+from toolkit.models import Store, load_model
+
+TOOL = {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+OTHER = {"name": "now", "parameters": {"type": "object", "properties": {}}}
+# as b10488 says them, shortened
+PROPS = {
+    "default_generation_settings": {"params": {"temperature": 0.8}, "n_ctx": 512}, "total_slots": 4,
+    "model_path": "models/a.gguf", "chat_template": "{{ tools }}", "build_info": "b10488-abc",
+    "chat_template_caps": {"supports_tools": True},
+}  # fmt: skip
+LISTED = {"id": "models/a.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 8192, "n_params": 134515008}}
+CROWDED = {"error": {"code": 500, "message": "Context size has been exceeded.", "type": "server_error"}}
+
+
+def said(text, finish="stop"):
+    pieces = [{"choices": [{"delta": {"content": text}}]}, {"choices": [{"delta": {}, "finish_reason": finish}]}]
+    return "".join(f"data: {json.dumps(piece)}\n\n" for piece in [*pieces, {"choices": []}]) + "data: [DONE]\n\n"
+
+
+class LlamaServer:
+    """Answer as llama.cpp's server does; each generating request takes the next line of a script."""
+
+    def __init__(self, server):
+        self.url = server.url_for("/v1")
+        self.root = server.url_for("").rstrip("/")
+        self.props, self.listed, self.looks = dict(PROPS), [LISTED], 0
+        self.requests, self.script = [], []
+        for route in ("/chat/completions", "/completions"):
+            for start in ("/v1", ""):
+                server.expect_request(start + route, method="POST").respond_with_handler(self._generate)
+        server.expect_request("/props").respond_with_handler(self._props)
+        server.expect_request("/v1/models").respond_with_handler(lambda _: Response(json.dumps({"data": self.listed})))
+
+    def _props(self, _):
+        self.looks += 1
+        return Response(json.dumps(self.props))
+
+    def _generate(self, request):
+        self.requests.append(json.loads(request.get_data()))
+        line = self.script.pop(0)
+        return line if isinstance(line, Response) else Response(line, content_type="text/event-stream")
+
+    def fails(self, status, error):
+        self.script.append(Response(json.dumps(error), status))
+
+
+@pytest.fixture
+def server(httpserver, monkeypatch):
+    for name in ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return LlamaServer(httpserver)
+
+
+@pytest.fixture
+def model(server):
+    with load_model(f"openai/any@{server.url}") as model:
+        yield model
+
+
+def test_the_fingerprint_names_file_template_build_slots_and_window(model):
+    facts = model.fingerprint()
+    assert (facts["file"], facts["server"], facts["slots"], facts["window"]) == (
+        "models/a.gguf", "llama.cpp b10488-abc", 4, 512,
+    )  # fmt: skip
+    assert facts["meta"]["n_params"] == 134515008
+    assert len(facts["template"]) == 16
+
+
+@pytest.mark.parametrize("change", [{"model_path": "models/b.gguf"}, {"chat_template": "x"}, {"build_info": "b2"}])
+def test_another_model_at_the_same_url_is_not_answered_from_the_store(server, change):
+    store = Store(":memory:")
+    for text, props in (("one", {}), ("two", change), ("never", change)):
+        server.props |= props
+        server.script.append(said(text))
+        reply = store.wrap(load_model(f"openai/any@{server.url}")).chat("Hi")
+    assert (reply.text, reply.from_store) == ("two", True)
+
+
+def test_windows_and_slots(model):
+    assert model.contexts() == {"trained": 8192, "configured": 512, "loaded": 512}
+    assert model.slots == 4
+
+
+def test_tools_that_the_template_would_drop_are_not_sent(server, model):
+    server.props["chat_template_caps"] = {"supports_tools": False}
+    assert model.supports_tools is False
+    assert model.chat("Hi", tools=[TOOL]).fault.kind == "tools_unsupported"
+    assert server.requests == []
+
+
+def test_a_tool_by_name_is_offered_alone_and_required(server, model):
+    server.script.append(said("x"))
+    model.chat("Hi", tools=[TOOL, OTHER], tool_choice="now")
+    assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == ["now"]
+    assert server.requests[0]["tool_choice"] == "required"
+
+
+def test_patterns_are_those_of_its_grammar(server, model):
+    server.script.append(said('"7"'))
+    assert model.chat("Hi", schema={"type": "string", "pattern": r"^\d$"}).fault is None
+    assert server.requests[0]["response_format"]["json_schema"]["schema"]["pattern"] == "^[0-9]$"
+
+
+@pytest.mark.parametrize("counted", [100, 9, 10_000])
+def test_no_alarm_where_the_server_never_cuts(server, model, counted):
+    usage = {"choices": [], "usage": {"prompt_tokens": counted, "completion_tokens": 2}}
+    for text in ("中文" * 300, '{"a": 1}' * 100, "The rain in Spain stays mainly in the plain. " * 300):
+        server.script.append(said("x").replace('{"choices": []}', json.dumps(usage)))
+        assert model.chat(text).fault is None
+
+
+def test_only_a_prompt_that_is_too_long_is_an_overflow(server, model):
+    long = {"code": 400, "message": "request (710 tokens) exceeds the available context size (512 tokens)",
+            "type": "exceed_context_size_error", "n_prompt_tokens": 710, "n_ctx": 512}  # fmt: skip
+    server.fails(400, {"error": long})
+    fault = model.chat("Hi").fault
+    assert (fault.kind, fault.prompt_tokens, fault.window) == ("overflow", 710, 512)
+    for _ in range(3):
+        server.fails(500, CROWDED)
+    assert model.chat("Hi").fault.kind == "server"
+
+
+def test_requests_that_filled_the_shared_window_together_are_asked_again(server, model):
+    part = {"choices": [{"delta": {"content": "The"}}]}
+    server.script = ["".join(f"data: {json.dumps(piece)}\n\n" for piece in (part, CROWDED)), said("The harbour.")]
+    reply = model.chat("Hi")
+    assert (reply.text, reply.fault, len(server.requests)) == ("The harbour.", None, 2)
+
+
+def test_after_a_shared_window_was_full_requests_go_one_at_a_time(server, model):
+    most, now, lock = [0], [0], threading.Lock()
+
+    def slow(_):
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        threading.Event().wait(0.05)
+        with lock:
+            now[0] -= 1
+        return Response(said("x"), content_type="text/event-stream")
+
+    server.fails(500, CROWDED)
+    server.script.append(said("x"))
+    model.chat("Hi")
+    server.script = _Endless(slow)
+    threads = [threading.Thread(target=model.chat, args=("Hi",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 1
+
+
+class _Endless:
+    def __init__(self, make):
+        self.make = make
+
+    def pop(self, _):
+        return self.make(None)
+
+
+def test_a_server_that_still_loads_is_waited_for(server, model):
+    server.fails(503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}})
+    server.script.append(said("Hello."))
+    assert model.chat("Hi").text == "Hello."
+
+
+@pytest.mark.parametrize(
+    "said_", ["404 page not found", '{"detail": "Not Found"}', '{"error": {"message": "File Not Found"}}']
+)
+def test_a_url_without_v1_is_named(server, found):  # aichat#1100
+    server.script.append(Response(found, 404))
+    with pytest.raises(ModelNotFoundError, match=r"End the URL in /v1: http.*/v1") as caught:
+        load_model(f"openai/m@{server.root}").chat("Hi")
+    assert "has no model" not in str(caught.value)
+
+
+def test_a_raw_prompt_at_a_url_without_v1_is_no_empty_reply(server):
+    pieces = [{"index": 0, "content": " Paris", "stop": False}, {"content": "", "stop": True, "tokens_predicted": 1}]
+    server.script.append("".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces))
+    with pytest.raises(ModelNotFoundError, match=r"End the URL in /v1"):
+        load_model(f"openai/m@{server.root}").complete("The capital of France is")
+
+
+def test_a_raw_prompt_behind_ollama_is_refused(server, model):
+    server.script.append(
+        'data: {"choices": [{"text": "x", "finish_reason": "stop"}], "system_fingerprint": "fp_ollama"}\n\n'
+    )
+    with pytest.raises(UserError, match="Load 'ollama/any'"):
+        model.complete("x")
+
+
+@pytest.mark.parametrize("status", [401])
+def test_a_wrong_key_is_found_by_the_check(httpserver, server, status):
+    httpserver.clear()
+    wrong = {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": status}}
+    httpserver.expect_request("/v1/models").respond_with_json({"data": [LISTED]})  # the list needs no key
+    httpserver.expect_request("/props").respond_with_json(wrong, status=status)
+    with pytest.raises(UserError, match="refuses the key"):
+        load_model(f"openai/any@{server.url}").check()
+
+
+def test_a_call_that_broke_the_grammar_is_the_models(server, model):  # scripted.hermes.13
+    stack = {"code": 500, "message": "got exception: Unexpected empty grammar stack after accepting piece: \n{'",
+             "type": "server_error"}  # fmt: skip
+    server.script.append(f"data: {json.dumps({'error': stack})}\n\n")
+    assert model.chat("Hi", tools=[TOOL]).fault.kind == "parse"
+
+
+async def _aborted(model):
+    stream = model.astream("Hi")
+    task = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    return (await asyncio.gather(task, return_exceptions=True))[0]
+
+
+def test_an_aborted_stream_raises_the_cancellation(server, model):
+    gate = threading.Event()
+    server.script = [Response(((gate.wait(20) and "") or "" for _ in (1,)), content_type="text/event-stream")]
+    try:
+        assert isinstance(asyncio.run(_aborted(model)), asyncio.CancelledError)
+    finally:
+        gate.set()
