@@ -589,8 +589,7 @@ def test_two_calls_of_one_id_get_two(fake_ollama, model):
 def test_only_line_feeds_end_a_line(fake_ollama, model):  # modaic#188
     text = "low\u0085tide\u2028and\u2029\x0b\x0c\x1c\x1d\x1ehigh"
     pieces = [{"message": {"content": text}, "done": False}, {"message": {"content": ""}, "done": True}]
-    raw = "".join(json.dumps(piece, ensure_ascii=False) + "\r\n" for piece in pieces)
-    fake_ollama.answers(raw.encode())
+    fake_ollama.sends(*(json.dumps(piece, ensure_ascii=False) + "\r" for piece in pieces))
     assert model.chat("Hi").text == text
 
 
@@ -654,6 +653,7 @@ PIXEL = "iVBORw0KGgo="
 )  # fmt: skip
 @pytest.mark.parametrize("arm", ["native", "prompted"])
 def test_images_reach_the_server_and_the_key(fake_ollama, model, message, arm):  # agent-os#2392
+    fake_ollama.model().vision = True
     fake_ollama.says("A cat.")
     sent = request(Recipe("ollama/qwen3:4b", arm=arm, protocol="hermes"), [message], [NESTED])
     sent.send(model)

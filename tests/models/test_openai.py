@@ -10,6 +10,7 @@ from toolkit.errors import ModelNotFoundError, UserError
 from toolkit.messages import ToolCall
 from toolkit.models import load_model
 from toolkit.testing import FakeLlamaServer, FakeModel
+from toolkit.testing.loopback import Response
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL = {"name": "weather", "description": "Tell the weather.", "parameters": CITY}
@@ -21,6 +22,9 @@ class FakeServer(FakeLlamaServer):
     @property
     def url(self):
         return f"{self.host}/v1"
+
+    def handle(self, request):
+        return super().handle(request) if request.path != "/props" else Response(404, "Not Found")
 
     def streams(self, *pieces, done=True):
         self.sends(": ping", *pieces, *(["data: [DONE]"] if done else []))

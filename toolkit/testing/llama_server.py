@@ -42,6 +42,7 @@ class FakeLlamaServer(ScriptedServer):
 
     Attributes:
         used: number of a request in flight -> tokens that it holds of the window.
+        props: laid over what `/props` says.
         others: further entries of the list of models, for servers that hold several.
         loading: whether the model is still being loaded, so that all is refused with 503.
     """
@@ -53,6 +54,7 @@ class FakeLlamaServer(ScriptedServer):
         self.window = window
         self.slots = slots
         self.api_key = api_key
+        self.props: dict[str, Any] = {}
         self.others: list[dict[str, Any]] = []
         self.loading = False
         self._changed = threading.Condition()
@@ -88,7 +90,7 @@ class FakeLlamaServer(ScriptedServer):
         if request.method == "POST" and path in ("/tokenize", "/apply-template"):
             return self._counted(path, decoded(request.body))
         told: dict[str, Any] = {
-            "/health": {"status": "ok"}, "/props": described(self.runs, self.window, self.slots),
+            "/health": {"status": "ok"}, "/props": described(self.runs, self.window, self.slots) | self.props,
             "/v1/models": listed(self.runs, self.window, self.others), "/slots": self._slots(),
         }  # fmt: skip
         path = path if path in told else f"/v1{path}"

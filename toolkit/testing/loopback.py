@@ -16,6 +16,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -34,7 +35,7 @@ class Request:
 
     method: str
     path: str
-    headers: dict[str, str]
+    headers: Message  # names in any case
     body: bytes = b""
     gone: Callable[[], bool] = lambda: False
 
@@ -151,9 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        headers = {name.lower(): value for name, value in self.headers.items()}
         path = self.path.partition("?")[0]
-        request = Request(self.command, path, headers, self.rfile.read(length), self._gone)
+        request = Request(self.command, path, self.headers, self.rfile.read(length), self._gone)
         response = self.server.fake.handle(request)
         if not response.status:
             self.close_connection = True

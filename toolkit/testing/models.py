@@ -30,6 +30,7 @@ class FakeModel:
             parser (`go`), or a renderer and parser built into Ollama (`builtin`).
         tools: whether it takes tools.
         thinking: whether it has the capability.
+        vision: whether it takes images.
         parser: the built-in parser: qwen3-coder, qwen3, ministral, passthrough; also names the renderer.
         tag: what opens a call on the go road; `{` where the template writes calls as bare JSON.
         template: Jinja on the native road (`{{ .Prompt }}` for none), a Go template else; the usual one if None.
@@ -50,6 +51,7 @@ class FakeModel:
     road: Road = "go"
     tools: bool = True
     thinking: bool = False
+    vision: bool = False
     parser: str = ""
     tag: str = "<tool_call>"
     template: str | None = None
@@ -99,7 +101,9 @@ class FakeModel:
         """Return what `show` says that the model can do, in the server's order."""
         if self.dimensions:
             return ["embedding"]
-        can = [word for word, has in (("tools", self.tools), ("thinking", self.thinking)) if has]
+        can = [
+            word for word, has in (("vision", self.vision), ("tools", self.tools), ("thinking", self.thinking)) if has
+        ]
         return [*can, "completion"] if self.road == "native" else ["completion", *can]
 
     @property

@@ -125,7 +125,7 @@ class FakeOllama(ScriptedServer):
 
     def handle(self, request: Request) -> Response:
         """Return the answer to a request."""
-        host = request.headers.get("host", "").rpartition(":")
+        host = str(request.headers.get("host", "")).rpartition(":")
         if (host[0] or host[2]) not in ("127.0.0.1", "localhost", "[::1]"):
             return Response(403, "", None)
         try:
@@ -237,7 +237,7 @@ class FakeOllama(ScriptedServer):
             size = prompt_tokens(size, runner.window, body, not asked.native, options.get("num_keep", 4))
             schema = schema_of(body)
             check_sampling(options)
-            check_runner(body, schema, asked.native)
+            check_runner(body, schema, asked.native, model.vision)
             reply = self._script.take(asked.number, body, model.full_name)
             if reply.error is not None:
                 raise RefusedError(*reply.error)

@@ -244,13 +244,13 @@ def grammar_refusal(problem: str, native: bool) -> RefusedError:
     return nested(400, (road if native else "Field 'json_schema': \"json_schema\": ") + problem)
 
 
-def check_runner(body: Mapping[str, Any], schema: Any, native: bool) -> None:
+def check_runner(body: Mapping[str, Any], schema: Any, native: bool, sees: bool) -> None:
     """Refuse what the runner refuses once it has the prompt.
 
     Raises:
         RefusedError: with the runner's JSON inside.
     """
-    if any(message.get("images") for message in body.get("messages") or ()):
+    if not sees and any(message.get("images") for message in body.get("messages") or ()):
         if native:
             hint = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
             raise nested(500, hint, "server_error")

@@ -9,6 +9,7 @@ import json
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
+from email.message import Message
 from typing import Any, Self
 
 from toolkit.testing.loopback import EVENTS, CutError, FakeServer, Request, Response, go_json
@@ -28,7 +29,7 @@ class ScriptedServer(FakeServer):
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
+        self.headers: list[Message] = []
         self.looks: list[str] = []
         self.asked = threading.Event()
         self._script = Script()
@@ -93,7 +94,7 @@ class ScriptedServer(FakeServer):
         return self
 
     def fails(self, status: int, error: Any, at: int | None = None) -> Self:
-        """Queue an HTTP error; a text becomes `{"error": text}`."""
+        """Queue an HTTP error; a text becomes `{"error": text}`, bytes go out as they are."""
         self._script.add(ScriptedReply(error=(status, error)), at=at)
         return self
 
@@ -110,8 +111,8 @@ class ScriptedServer(FakeServer):
     def reset(self) -> None:
         """Forget the script and what came."""
         self._script.clear()
-        for seen in (self.requests, self.headers, self.looks):
-            seen.clear()
+        for seen in (self.requests.clear, self.headers.clear, self.looks.clear):
+            seen()
         self.left.clear()
         self.asked.clear()
 
@@ -130,6 +131,8 @@ def in_place(reply: ScriptedReply, kind: str) -> Response:
     if reply.error is None:
         return Response(200, _raw(reply, kind), kind)
     status, error = reply.error
+    if isinstance(error, bytes):
+        return Response(status, error.decode(), "text/plain")
     return Response(status, go_json({"error": error} if isinstance(error, str) else error))
 
 
