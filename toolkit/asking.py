@@ -96,6 +96,7 @@ class Asked:
         reply: what the model returned.
         extraction: what was read out of it.
         said: the messages as they were given.
+        written: what was read out of the model's own text, where the recipe's transport is `both`.
     """
 
     recipe: Recipe
@@ -103,6 +104,21 @@ class Asked:
     reply: Reply
     extraction: Extraction
     said: tuple[ChatMessage, ...] = ()
+    written: Extraction | None = None
+
+    @property
+    def readings(self) -> str:
+        """Tell whether the calls of the chat and of the model's own text are the same; empty where only one is known.
+
+        Returns:
+            `same`, `chat only`, `text only`, or `differ`.
+        """
+        if self.written is None:
+            return ""
+        chat, text = ([(c.tool_name, c.arguments) for c in found.calls] for found in (self.extraction, self.written))
+        if chat == text:
+            return "same"
+        return "differ" if chat and text else "chat only" if chat else "text only"
 
     @property
     def prompt(self) -> tuple[ChatMessage, ...]:
@@ -280,5 +296,8 @@ def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | Non
         from toolkit.models import load_model
 
         model = load_model(recipe.model)
-    reply = sent.send(model)
-    return Asked(recipe, sent, reply, read(recipe, reply, sent.offered), tuple(as_messages(messages)))
+    reply, written = sent.send(model), None
+    if recipe.transport == "both":
+        raw = replace(sent, options=replace(sent.options, transport="raw")).send(model)
+        written = read(recipe, raw, sent.offered) if raw.fault is None or raw.fault.kind in READABLE_FAULTS else None
+    return Asked(recipe, sent, reply, read(recipe, reply, sent.offered), tuple(as_messages(messages)), written)

@@ -35,6 +35,7 @@ from typing import Any, Literal
 from toolkit.errors import ConfigError, check_number, check_word
 from toolkit.models.base import ChatModel, Options
 from toolkit.models.connection import public_name
+from toolkit.models.options import TRANSPORTS
 from toolkit.prompting.protocols import ARMS, Arm, Protocol, is_protocol, load_protocol
 from toolkit.traces.json_text import is_writable, write_text
 
@@ -122,6 +123,8 @@ class Recipe:
         extraction: `protocol` reads its syntax and fallbacks, `strict` its syntax only, `auto` every syntax.
         tool_choice: "auto", "none", "any" or a tool's name.
         parallel: whether one reply may hold several calls.
+        transport: how requests reach the model: `chat`, `raw`, or `auto`, see `Options`; `both` asks single requests
+            either way, counts the chat and notes in `Asked.readings` where the two differ.
         system: a system text of your own, put first.
         agent: how a run of the agent behaves beside its requests; an `AgentSettings` or a dict of them.
         middleware: what stands around an agent's steps, outermost first: names, or {"name": …, "arguments": …};
@@ -139,6 +142,7 @@ class Recipe:
     extraction: Reading = "protocol"
     tool_choice: str = "auto"
     parallel: bool = True
+    transport: str = "auto"
     system: str = ""
     agent: AgentSettings = AgentSettings()
     middleware: tuple[dict[str, Any], ...] = ()
@@ -160,7 +164,11 @@ class Recipe:
                 f'middleware must be a list, such as ["ToolRetry"] ([[middleware]] in TOML), not {self.middleware!r}.'
             )
         object.__setattr__(self, "middleware", tuple(map(read_entry, self.middleware)))
-        object.__setattr__(self, "options", Options.of(self.options).to_dict() if self.options else {})
+        options = Options.of(self.options).to_dict() if self.options else {}
+        told = options.pop("transport", "auto")
+        object.__setattr__(self, "options", options)
+        object.__setattr__(self, "transport", told if self.transport == "auto" else self.transport)
+        check_word("transport", self.transport, (*TRANSPORTS, "both"))
         if not self.name:
             label = self.arm if self.arm == "native" else f"{Path(self.protocol).name} {self.arm}"
             object.__setattr__(self, "name", label)
@@ -168,7 +176,8 @@ class Recipe:
     @cached_property
     def settings(self) -> Options:
         """Return the options with every default filled in."""
-        return Options.of(self.options)
+        way = "chat" if self.transport == "both" else self.transport
+        return Options.of({**self.options, "transport": way})
 
     @cached_property
     def loaded_protocol(self) -> Protocol:
@@ -181,6 +190,8 @@ class Recipe:
         content = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "name"}
         content["options"] = self.settings.to_dict()
         content["agent"] = self.agent.to_dict()
+        if self.transport == "auto":  # so that a recipe from before there was a choice is the same one
+            del content["transport"]
         content["protocol"] = None if self.arm == "native" else self.loaded_protocol.hash
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -297,7 +308,7 @@ class Recipe:
 
 
 _KINDS: tuple[tuple[str, Any], ...] = (
-    *((name, str) for name in ("model", "arm", "protocol", "extraction", "tool_choice", "system", "name")),
+    *((name, str) for name in ("model", "arm", "protocol", "extraction", "tool_choice", "transport", "system", "name")),
     *(("options", (Mapping, Options)), ("parallel", bool)),
 )
 

@@ -312,3 +312,24 @@ def test_the_bar_names_the_recipe_and_tells_the_time_by_what_was_asked(tmp_path,
     tk.evaluate(RECIPE, CASES[:3], models={"scripted": first}, store=tmp_path / "s.sqlite", progress=False)
     tk.evaluate(RECIPE, CASES, models={"scripted": tk.ScriptedModel(LINES)}, store=tmp_path / "s.sqlite")
     assert seen == [("hermes prompted: ", at, min(at, 3), 0) for at in range(1, 6)]
+
+
+def test_rows_tell_road_transport_and_both_readings(tmp_path):
+    from toolkit.testing import FakeModel, FakeOllama
+
+    with FakeOllama([FakeModel("m", road="builtin")]) as server, tk.load_model("ollama/m", host=server.host) as model:
+        server.follows(lambda body: '<tool_call>{"name": "switch_light", "arguments": {}}</tool_call>')
+        recipes = [
+            tk.Recipe("ollama/m"),
+            tk.Recipe("ollama/m", arm="native"),
+            tk.Recipe("ollama/m", arm="native", transport="both", name="b"),
+        ]
+        cases = tk.load_cases("home")
+        result = tk.evaluate(recipes, list(cases)[:2], models={"ollama/m": model}, progress=False)
+    rows = result.rows.groupby("recipe").first()
+    assert set(rows["road"]) == {"builtin"}
+    assert rows["transport"].to_dict() == {"b": "chat", "native": "chat", "hermes prompted": "raw"}
+    assert result.readings().to_dict("index") == {"b": {"same": 0, "differ": 0, "chat only": 0, "text only": 2}}
+    assert "Calls of b as the server read them and in the model's own text: 2 text only" in result.to_text()
+    loaded = tk.Result.load(result.save(tmp_path / "r"))
+    assert loaded.readings().equals(result.readings())

@@ -122,7 +122,7 @@ def test_every_option_reaches_its_place(fake_ollama, model):
         "num_keep": 8, "stop": ["END"], "num_batch": 64, "num_gpu": 0, "num_thread": 2, "main_gpu": 1,
         "use_mmap": False,
     }  # fmt: skip
-    outside = {"think": True, "keep_alive": "10m", "timeout_s": 9.0}
+    outside = {"think": True, "keep_alive": "10m", "timeout_s": 9.0, "transport": "chat"}
     assert {*options, *outside} == {item.name for item in dataclasses.fields(Options)}
     model.chat("Hi", options={**options, **outside})
     body = fake_ollama.requests[0]
@@ -477,7 +477,7 @@ def test_host_that_is_no_address():
 def test_fingerprint_names_digest_and_server_and_is_cached(fake_ollama, model):  # ollama#586
     expected = {
         "backend": "ollama", "name": "ollama/qwen3:4b", "digest": fake_ollama.model().digest,
-        "server": "ollama 0.32.15",
+        "server": "ollama 0.32.15", "road": "go",
     }  # fmt: skip
     assert model.fingerprint() == model.fingerprint() == expected
     assert sorted(fake_ollama.looks) == ["/api/show", "/api/tags", "/api/version"]

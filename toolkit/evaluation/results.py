@@ -105,6 +105,17 @@ class Result:
         counts = pd.crosstab(self.rows["recipe"], self.rows["outcome"])
         return counts.reindex(index=self.names, columns=list(OUTCOMES), fill_value=0)
 
+    def readings(self) -> Any:
+        """Return how often the calls of the chat and of the model's own text agree (`transport = "both"`).
+
+        One line a recipe; columns `same`, `differ`, `chat only`, `text only`. `failures` and `rows` have the cases.
+        """
+        import pandas as pd
+
+        asked = self.rows[self.rows["readings"].fillna("") != ""] if "readings" in self.rows else self.rows[:0]
+        counts = pd.crosstab(asked["recipe"], asked["readings"]) if len(asked) else pd.DataFrame()
+        return counts.reindex(columns=["same", "differ", "chat only", "text only"], fill_value=0)
+
     def best(self) -> Best:
         """Return the recipe with the highest rate, ties to the one that spends fewer tokens for each success.
 
@@ -197,6 +208,9 @@ class Result:
         left = self.rows[self.rows["outcome"].isin(LEFT_OUT)].groupby(["recipe", "outcome", "detail"], sort=False)
         counts = left.size().reset_index(name="count").to_dict("records")
         lines = [f"Left out of {r['recipe']}: {r['count']} × {r['outcome']}, {r['detail']}" for r in counts]
+        for name, counts in self.readings().iterrows():
+            told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+            lines.append(f"Calls of {name} as the server read them and in the model's own text: {told}")
         return "\n".join([str(shown.to_string(index=False)), *map(printable, lines)])
 
     __str__ = to_text

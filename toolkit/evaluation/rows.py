@@ -21,6 +21,7 @@ Row = dict[str, Any]
 
 NO_FACTS: Row = {
     **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason", "disarmed"), ""),
+    "transport": "",
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
     **dict.fromkeys(("seconds", "load_seconds"), 0.0),
     "from_store": False,
@@ -59,6 +60,8 @@ def facts_of_reply(asked: Asked) -> Row:
         "text": reply.text,
         "finish_reason": reply.finish_reason,
         "disarmed": sent_as(asked.disarmed),
+        "transport": reply.transport,
+        **({"readings": asked.readings, "written": _calls(asked.written.calls)} if asked.written is not None else {}),
         **_costs([reply]),
     }
 
@@ -77,6 +80,7 @@ def facts_of_run(trace: Trace) -> Row:
         "text": answer_of(trace),
         "finish_reason": replies[-1].finish_reason if replies else "",
         "disarmed": "",
+        "transport": " ".join(dict.fromkeys(reply.transport for reply in replies)),
         **_costs(replies),
         "requests": len(replies),
         "trajectory": _as_text(

@@ -201,7 +201,7 @@ def _marks(model: ChatModel | None) -> dict[str, str]:
         found = model.fingerprint() if model is not None else {}
     except ToolkitError:
         found = {}
-    return {"digest": str(found.get("digest", ""))[:19], "server": str(found.get("server", ""))}
+    return {"digest": str(found.get("digest", ""))[:19], **{key: str(found.get(key, "")) for key in ("server", "road")}}
 
 
 def _seeded(recipe: Recipe, repeat: int) -> Recipe:

@@ -10,20 +10,32 @@ import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from toolkit.errors import UserError
+from toolkit.errors import ConfigError, UserError
 from toolkit.messages import ToolCall
 from toolkit.models.abort import current
-from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
+from toolkit.models.base import (
+    ChatModel,
+    ChatRequest,
+    Chunk,
+    Fault,
+    FinishReason,
+    Limit,
+    Options,
+    Reply,
+    UnshownError,
+    cut_at_stop,
+)
 from toolkit.models.call_pieces import CallPieces, read_arguments
 from toolkit.models.schemas import schema_problem
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, fault_of, part
 from toolkit.secrets import Mask
 
+Kind = TypeVar("Kind")
 _ATTEMPTS = 3  # where a server says that another time it would go well
 _SHORTEST_CALL = 5  # tokens
 _LOOP = 30  # equal pieces in a row after which Ollama gives a reply up
@@ -44,6 +56,9 @@ class Answer(ABC):
         counts: tokens and seconds, by the names that `Reply` gives them.
         closing: counts and durations as the server sent them.
         fault: how the request failed.
+        body: what was sent.
+        transport: how it was sent; see `Options`.
+        rendering_s: seconds until the server had rendered the prompt, loading included; of raw transport.
     """
 
     options: Options = field(default_factory=Options)
@@ -58,6 +73,9 @@ class Answer(ABC):
     counts: dict[str, Any] = field(default_factory=dict)
     closing: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
+    body: dict[str, Any] = field(default_factory=dict)
+    rendering_s: float = 0.0
+    transport: str = "chat"
 
     @abstractmethod
     def feed(self, piece: Mapping[str, Any]) -> Iterator[Chunk]:
@@ -120,7 +138,8 @@ class Answer(ABC):
             if calls:
                 self._lose("The reply was cut off.", calls)
             calls = ()
-        seconds = max(0.0, seconds - self.counts.get("load_seconds", 0.0))
+        self.counts["load_seconds"] = self.counts.get("load_seconds", 0.0) + self.rendering_s
+        seconds = max(0.0, seconds - self.counts["load_seconds"])
         unread = "\n".join(self.unread)
         if unread and self.fault is None and finish != "length":
             self.fault = Fault("parse", f"The server gave a call that is no JSON: {unread[:200]}")
@@ -129,8 +148,9 @@ class Answer(ABC):
         limit = self._limit(finish, bool(text.strip() or calls), bool(thinking))
         text = cut_at_stop(text, self.options.stop) + unread
         return Reply(
-            text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault, **self.counts
-        )
+            text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault,
+            transport=self.transport, **self.counts
+        )  # fmt: skip
 
     def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
         """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""
@@ -220,12 +240,12 @@ class Backend(ChatModel):
         """Return what the user has to mend, if that is what the server's error means."""
         return None
 
-    def _patiently(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
-        """Yield the pieces, once a busy server takes the request; it is asked for `timeout_s` seconds."""
+    def _patiently(self, ask: Callable[[], Iterable[Kind]], options: Options) -> Iterator[Kind]:
+        """Yield what is asked for, once a busy server takes the request; it is asked for `timeout_s` seconds."""
         end, pause = time.monotonic() + options.timeout_s, 0.25
         while True:
             try:
-                yield from self.pieces(route, body, options)
+                yield from ask()
                 return
             except ServerError as error:
                 if not error.busy or time.monotonic() + pause > end or current().asked.wait(pause):
@@ -243,26 +263,28 @@ class Backend(ChatModel):
     def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the reply piece by piece; closing the stream stops the server."""
         options, names = request.options, [tool.name for tool in request.tools]
-        route, body = self.body(request)
         started = time.perf_counter()
         for left in reversed(range(_ATTEMPTS)):
             answer = self.collects(options, len(request.messages), CallPieces(names))
-            error = yield from self._collect(answer, route, body)
+            error = yield from self._collect(answer, request)
             if error is None or not self.again(error) or not left:
                 break
         if error is not None:
             self._fail(answer, error)
         reply = answer.reply(self.name, time.perf_counter() - started)
-        reply = self.judged(reply.replace(raw={"request": body, "response": answer.closing}), body)
+        reply = self.judged(reply.replace(raw={"request": answer.body, "response": answer.closing}), answer.body)
         notes = [*_notes(reply), *self.notes(request, reply)]
         lost = {"invalid_tool_calls": answer.invalid} if answer.invalid else {}
         reply = with_schema_checked(reply.replace(raw={**reply.raw, "notes": notes, **lost}), request.schema)
         yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
 
-    def _collect(self, answer: Answer, route: str, body: dict[str, Any]) -> Generator[Chunk, None, ServerError | None]:
+    def _collect(self, answer: Answer, request: ChatRequest) -> Generator[Chunk, None, ServerError | None]:
         """Ask, and yield what can be shown of the answer; return the error that the server gave."""
+        route, answer.body = self.body(request)
         try:
-            for piece in self._patiently(route, body, answer.options):
+            if self.transport(request) == "raw" and (raw := self._as_raw(answer, request)) is not None:
+                route, answer.body = self.body(raw)
+            for piece in self._patiently(lambda: self.pieces(route, answer.body, answer.options), answer.options):
                 yield from answer.feed(checked(piece, dict, "a piece"))
             answer.close()
         except TimeoutError:
@@ -270,6 +292,25 @@ class Backend(ChatModel):
         except ServerError as error:
             return error
         return None
+
+    def _as_raw(self, answer: Answer, request: ChatRequest) -> ChatRequest | None:
+        """Return a conversation as the raw prompt that the server makes of it; None where it does not show that.
+
+        Raises:
+            ConfigError: `raw` was asked for and cannot be.
+        """
+        if any(message.images for message in request.messages):
+            raise ConfigError("Images do not go through raw completion. Set transport = 'chat'.")
+        started = time.perf_counter()
+        try:
+            prompt = next(self._patiently(lambda: [self.render(request)], request.options))
+        except UnshownError:
+            if request.options.transport == "raw":
+                raise
+            return None
+        answer.rendering_s, answer.transport = time.perf_counter() - started, "raw"
+        # a server that splits thoughts off would do so here, too; what comes is to be what was written
+        return replace(request, prompt=prompt, options=replace(request.options, think=False))
 
     def _fail(self, answer: Answer, error: ServerError) -> None:
         """End an answer with an error of the server.

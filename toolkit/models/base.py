@@ -16,6 +16,7 @@ from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.abort import Abort
 from toolkit.models.options import Options as Options  # noqa: PLC0414 - many ask for it here
+from toolkit.models.roads import Transport, lossless
 from toolkit.models.schemas import request_schema
 from toolkit.tools import Tool, as_tools
 from toolkit.traces.json_text import in_html
@@ -63,6 +64,7 @@ class Reply:
         load_seconds: time spent loading the model.
         model: the model's full name, such as `embedded/smollm2-135m`.
         fault: how it failed, or None.
+        transport: how a conversation went to the model: `chat`, or `raw`; see `Options`.
         from_store: whether it was answered from a store.
         raw: what came over the wire, for the curious; holds no credentials.
     """
@@ -79,6 +81,7 @@ class Reply:
     load_seconds: float = 0.0
     model: str = ""
     fault: Fault | None = None
+    transport: str = "chat"
     from_store: bool = False
     raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -87,6 +90,8 @@ class Reply:
         data = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "from_store"}
         data["tool_calls"] = [ToolCall.to_dict(call) for call in self.tool_calls]
         data["fault"] = asdict(self.fault) if self.fault else None
+        if self.transport == "chat":  # as in all recordings
+            del data["transport"]
         return data
 
     @classmethod
@@ -122,6 +127,7 @@ class Reply:
 
 _KINDS: dict[str, tuple[Any, Any]] = {  # part of a reply -> its type, and the type in words or the words it may be
     **dict.fromkeys(("text", "thinking", "model"), (str, "text")),
+    "transport": (str, ("chat", "raw")),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), (int, "a whole number")),
     **dict.fromkeys(("seconds", "load_seconds"), ((int, float), "a number")),
     "finish_reason": (str, get_args(FinishReason)),
@@ -169,16 +175,33 @@ class ChatRequest:
         """Return the tools as OpenAI's `{"type": "function", "function": …}`."""
         return [{"type": "function", "function": tool.tool_spec} for tool in self.tools]
 
+    def lossless(self, road: str, parser: str) -> Transport:
+        """Return the transport of `auto` on a road of Ollama; tools that are the server's to read, it reads."""
+        if self.tools or self.prompt is not None or any(message.images for message in self.messages):
+            return "chat"
+        return lossless(road, parser, self.schema is not None, bool(self.think))
+
+    def sent_as(self, transport: str) -> ChatRequest:
+        """Return the request with its transport named."""
+        if transport == self.options.transport or (transport, self.options.transport) == ("chat", "auto"):
+            return self
+        return replace(self, options=replace(self.options, transport=transport))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the request as plain JSON data: whatever can change the reply, nothing else."""
-        held = {"schema": self.schema, "options": self.options.for_key()}
+        held: dict[str, Any] = {"schema": self.schema, "options": self.options.for_key()}
         if self.prompt is not None:
+            held["options"].pop("transport", None)
             return {"kind": "complete", "prompt": self.prompt, **held}
         said = [message.to_dict() for message in self.messages]
         for message in said:
             message.pop("_meta")  # never sent
         tools = [tool.tool_spec for tool in self.tools]
         return {"kind": "chat", "messages": said, "tools": tools, **held, "tool_choice": self.tool_choice}
+
+
+class UnshownError(ConfigError):
+    """Tell that a server does not show the prompts that it makes."""
 
 
 class ChatModel(ABC):
@@ -232,6 +255,28 @@ class ChatModel(ABC):
         if not said:
             raise ConfigError("A request needs at least one message; got none.")
         return said
+
+    def transport(self, request: ChatRequest) -> Transport:
+        """Return how a request goes to the model: `raw` where that was asked, or `auto` finds that a chat loses."""
+        return "raw" if request.prompt is None and request.options.transport == "raw" else "chat"
+
+    def render(self, request: ChatRequest) -> str:
+        """Return the prompt that the server makes of a conversation: exactly what the model reads.
+
+        Raises:
+            UnshownError: it does not show its prompts.
+        """
+        raise UnshownError(f"{self.name!r} does not show the prompts that it makes. Set transport = 'chat'.")
+
+    def apply_template(self, messages: Any, tools: Any = None, options: Any = None) -> str:
+        """Return the exact text that the model reads for a conversation, tools included.
+
+        Raises:
+            ModelError: the server refuses the conversation.
+            UserError: it does not show its prompts, or cannot be reached.
+        """
+        settings, offered = Options.of(options, self.defaults), as_tools(tools or ())
+        return self.render(ChatRequest(settings, messages=self.conversation(messages), tools=offered))
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the continuation of a raw prompt, with no chat template; stop strings come from `options.stop`."""

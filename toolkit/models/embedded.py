@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ModelError, UserError
-from toolkit.messages import as_messages
 from toolkit.models import llama
 from toolkit.models.backend import Backend
 from toolkit.models.base import ChatRequest, Options
 from toolkit.models.connection import sendable
 from toolkit.models.gguf import read_head, template_takes_tools, trained_context
-from toolkit.models.openai import OpenAIAnswer, for_llama_cpp, request_body
+from toolkit.models.openai import SHOWN, OpenAIAnswer, for_llama_cpp, request_body
 from toolkit.models.weights import fetch_weights, file_digest, known_weights
 from toolkit.models.wire import ServerError
-from toolkit.tools import as_tools
 
 
 class EmbeddedModel(Backend):
@@ -92,21 +90,21 @@ class EmbeddedModel(Backend):
         answer = self._ask("/tokenize", {"content": text, "add_special": False, "parse_special": True})
         return len(answer["tokens"])
 
-    def apply_template(self, messages: Any, tools: Any = None) -> str:
-        """Return the exact string that the model sees for a conversation."""
-        body = request_body(ChatRequest(self.defaults, messages=as_messages(messages), tools=as_tools(tools or ())))
-        shown = {key: value for key, value in body.items() if key in ("messages", "tools")}
-        return str(self._ask("/apply-template", shown)["prompt"])
+    def render(self, request: ChatRequest) -> str:
+        """Return the exact text that the model reads for a conversation."""
+        body = request_body(request)
+        shown = {key: value for key, value in body.items() if key in SHOWN}
+        return str(self._ask("/apply-template", shown, request.options)["prompt"])
 
     @property
     def address(self) -> str:
         """Load the model and return its OpenAI-compatible address, which holds until `close`."""
         return f"{self._server(self.defaults)[0].server.listening_address}/v1"
 
-    def _ask(self, route: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, route: str, body: dict[str, Any], options: Options | None = None) -> dict[str, Any]:
         import httpx
 
-        shared, _ = self._server(self.defaults)
+        shared, _ = self._server(options or self.defaults)
         url, timeout = shared.server.listening_address + route, self.defaults.timeout_s
         try:
             # a proxy set in the environment has no business on loopback

@@ -12,18 +12,20 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
 from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai, to_wire
 from toolkit.models.backend import Answer, Backend
-from toolkit.models.base import ChatRequest, Chunk, Options, Reply
+from toolkit.models.base import ChatRequest, Chunk, Options, Reply, UnshownError
 from toolkit.models.connection import Connection, public_name
 from toolkit.models.hosts import client_settings, ollama_address
 from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.patterns import for_grammar
+from toolkit.models.roads import Transport, parser_of, road
 from toolkit.models.schemas import inlined
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
@@ -121,6 +123,31 @@ class OllamaModel(Backend):
         """Send a body and yield the pieces of the answer."""
         return self.server.answer(route, body, options.timeout_s)
 
+    def transport(self, request: ChatRequest) -> Transport:
+        """Return how a request goes to the model; a server that says nothing of the model is asked as ever."""
+        if request.prompt is not None or request.options.transport != "auto":
+            return super().transport(request)
+        try:
+            facts = self._facts() if not request.tools else {}
+        except ToolkitError:
+            facts = {}
+        return request.lossless(road(facts), parser_of(facts)) if facts else "chat"
+
+    def render(self, request: ChatRequest) -> str:
+        """Return the prompt that the server makes of a conversation, which loads the model.
+
+        Raises:
+            UnshownError: the server is too old to show it.
+            ServerError: it refuses the conversation.
+        """
+        route, body = self.body(request)
+        asked = {**body, "_debug_render_only": True}
+        with closing(self.server.answer(route, asked, request.options.timeout_s)) as pieces:
+            shown = part(next(pieces, {}), "_debug_info", dict)
+        if "rendered_template" not in shown:  # an old one writes an answer, which nobody waits for
+            raise UnshownError(f"{self.server.host} is too old to show its prompts. Set transport = 'chat'.")
+        return part(shown, "rendered_template", str)
+
     def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
         """Return the reply; of a server too old to refuse a long prompt, with a fault if it seems to have cut it."""
         asked, trained = body["options"]["num_ctx"], None
@@ -174,9 +201,11 @@ class OllamaModel(Backend):
         return next((count(info, key) for key in info if key.endswith(".context_length")), None)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return back end, name, digest of the model, version of the server; looked up once a minute."""
+        """Return back end, name, digest of the model, version of the server, road; looked up once a minute."""
         facts = self._facts()
-        return {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": facts["server"]}
+        known = {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": facts["server"]}
+        known |= {"road": road(facts), "parser": parser_of(facts)}
+        return {key: value for key, value in known.items() if value != ""}
 
     def _facts(self) -> dict[str, Any]:
         """Return what `show` says, with the digest and the server's version."""
@@ -274,7 +303,7 @@ class OllamaServer(Connection):
             Mask([key, *(who or ())[1:]]),
         )
 
-    def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
+    def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Generator[dict[str, Any]]:
         """Yield the pieces of a streamed answer."""
         for line in self.lines(route, body, idle_s):
             if line.strip():

@@ -22,7 +22,7 @@ from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
 from toolkit.messages import to_wire
 from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
-from toolkit.models.connection import Connection, public_name
+from toolkit.models.connection import Connection, public_name, sendable
 from toolkit.models.hosts import client_settings
 from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.patterns import for_grammar
@@ -37,6 +37,7 @@ _LASTING = ("owned_by", "meta", "root", "max_model_len", "quantization", "arch")
 _WORDS = {"num_keep": "n_keep"}  # an option -> llama.cpp's word for it
 _UNSENT = (*LOADING, "keep_alive")
 _OTHER_FORM = "other_form"
+SHOWN = ("messages", "tools", "chat_template_kwargs")  # what of a body decides how a prompt is rendered
 _SECONDS_A_LOOK_HOLDS = 5.0  # another model may be served at the same URL meanwhile
 _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -168,6 +169,13 @@ class OpenAIModel(Backend):
         with self._alone if self._crowded else nullcontext():
             yield from _events(self.connection.lines(route, body, options.timeout_s))
 
+    def render(self, request: ChatRequest) -> str:
+        """Return the prompt that llama.cpp's server makes of a conversation; others do not show theirs."""
+        if not self._props():
+            return super().render(request)
+        body = {key: value for key, value in request_body(request).items() if key in SHOWN}
+        return part(self.connection.look(self._url_of("/apply-template"), sendable(body)), "prompt", str)
+
     def again(self, error: ServerError) -> bool:
         """Tell whether to ask anew, and one at a time: llama.cpp's slots share one window, and filled it together."""
         crowded = error.kind == "server_error" and "context size has been exceeded" in error.said.casefold()
@@ -276,12 +284,13 @@ class OpenAIModel(Backend):
 
     def _props(self) -> dict[str, Any]:
         """Return what llama.cpp's server says of itself, or nothing where another serves."""
-        said = self._look(self._props_url())
+        said = self._look(self._url_of("/props"))
         return said if "default_generation_settings" in said else {}
 
-    def _props_url(self) -> str:
+    def _url_of(self, route: str) -> str:
+        """Return the address of a route of llama.cpp's own, beside the one for OpenAI's."""
         url = self.connection.client.base_url
-        return str(url.copy_with(path=re.sub(r"/v\d+/?$", "", url.path).rstrip("/") + "/props"))
+        return str(url.copy_with(path=re.sub(r"/v\d+/?$", "", url.path).rstrip("/") + route))
 
     def fingerprint(self) -> dict[str, Any]:
         """Return back end, name, and what the server says about the model; of llama.cpp's file, template and build."""
@@ -299,7 +308,7 @@ class OpenAIModel(Backend):
         self._looked.clear()
         try:
             self.connection.look("/models")
-            self.connection.look(self._props_url())
+            self.connection.look(self._url_of("/props"))
         except ServerError as error:
             if error.status == 401 and (refused := self.mistake(error)):
                 raise refused from None

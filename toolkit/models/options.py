@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, check_word, did_you_mean
 
 # llama.cpp aborts the process at 1; no prompt with its chat markers fits into fewer than this
 _LEAST_CTX = 16
@@ -27,6 +27,7 @@ _LEAST = {  # option -> least value, and that in words
     "num_batch": (1, "at least 1"),
 }
 _LEVELS = ("low", "medium", "high", "max")
+TRANSPORTS = ("auto", "chat", "raw")
 _DURATION = re.compile(r"-?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+")  # as Go writes it
 SAMPLING = ("temperature", "seed", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n",
             "presence_penalty", "frequency_penalty")  # fmt: skip
@@ -56,6 +57,9 @@ class Options:
             level "low" / "medium" / "high" / "max".
         keep_alive: how long Ollama keeps the model loaded: "10m", or seconds; below 0 is for ever.
         timeout_s: seconds without a token after which the request is given up.
+        transport: how a conversation reaches the model. `chat` is the server's own way, which may read, drop or
+            reorder what the model writes; `raw` lets the server render the prompt and sends that to raw completion, so
+            that the text comes as it was written; `auto` is `raw` only where `chat` would lose something.
         num_thread: threads; the embedded model's too.
     """
 
@@ -76,6 +80,7 @@ class Options:
     think: bool | str | None = None
     keep_alive: str | float | None = None
     timeout_s: float = 300.0
+    transport: str = "auto"
     num_batch: int | None = None
     num_gpu: int | None = None
     num_thread: int | None = None
@@ -100,6 +105,7 @@ class Options:
         if not (self.think is None or isinstance(self.think, bool) or self.think in _LEVELS):
             levels = ", ".join(map(repr, _LEVELS))
             raise ConfigError(f"Option think must be true, false, or one of {levels}, not {self.think!r:.100}.")
+        check_word("transport", self.transport, TRANSPORTS)
 
     @classmethod
     def of(cls, value: Options | Mapping[str, Any] | None, defaults: Options | None = None) -> Options:
@@ -115,15 +121,19 @@ class Options:
         return replace(defaults or cls(), **value)
 
     def for_key(self) -> dict[str, Any]:
-        """Return what can change the words of a reply: all options but `timeout_s` and `keep_alive`."""
-        return {name: value for name, value in self.to_dict().items() if name not in _NO_WORDS}
+        """Return what can change the words of a reply: all options but `timeout_s` and `keep_alive`.
+
+        Of the transports only `raw` is named; `ChatModel.transport` says what `auto` is.
+        """
+        found = {name: value for name, value in self.to_dict().items() if name not in _NO_WORDS}
+        return found if found.pop("transport", "") != "raw" else {**found, "transport": "raw"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that are set, as plain JSON data."""
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}  # asdict copies, ten times slower
         if found["stop"]:
             found["stop"] = list(self.stop)
-        return {name: value for name, value in found.items() if value not in (None, ())}
+        return {name: value for name, value in found.items() if value not in (None, (), "auto")}
 
 
 _PLAIN = {item.name: item.default for item in fields(Options)}

@@ -18,6 +18,7 @@ from toolkit.models.claims import claim
 from toolkit.models.connection import public_name
 from toolkit.models.database import explained, open_database
 from toolkit.models.keys import as_json, differences, digest, nearest, reply_key, text_digest
+from toolkit.models.roads import Transport
 from toolkit.traces.json_text import loads
 
 Mode = Literal["record", "replay", "off"]
@@ -106,6 +107,11 @@ class Store:
     def models(self) -> list[str]:
         """Return the names of the models with replies here."""
         return [str(name) for (name,) in self._all("SELECT DISTINCT model FROM replies ORDER BY model")]
+
+    def newest_fingerprint(self, model: str) -> dict[str, Any]:
+        """Return what was last known of a model beside its name; nothing where no reply of it is here."""
+        query = "SELECT fingerprint FROM replies WHERE model = ? ORDER BY created DESC LIMIT 1"
+        return next((self._held(text) for (text,) in self._all(query, model)), {})
 
     def __len__(self) -> int:
         return int(self._all("SELECT count(*) FROM replies")[0][0])
@@ -277,7 +283,7 @@ class StoredModel(ChatModel):
 
     def answer(self, request: ChatRequest) -> Iterator[Chunk]:
         """Yield the stored reply in one piece, or the model's own stream, which is kept once it is whole."""
-        asked = request.to_dict()
+        asked = request.sent_as(self.transport(request)).to_dict()
         if self.model is None:
             yield from _played(self.store.replay(asked, self.name, self.repeat))
             return
@@ -293,6 +299,19 @@ class StoredModel(ChatModel):
                 if chunk.reply is not None and known is None:
                     self.store._keep(text, fingerprint, chunk.reply, self.repeat, self.name)
                 yield chunk
+
+    def transport(self, request: ChatRequest) -> Transport:
+        """Return how a request goes to the model behind; of a replay, how it went to the one that was recorded."""
+        if self.model is not None:
+            return self.model.transport(request)
+        if request.options.transport != "auto":
+            return super().transport(request)
+        seen = self.store.newest_fingerprint(self.name)
+        return request.lossless(str(seen.get("road", "")), str(seen.get("parser", "")))
+
+    def render(self, request: ChatRequest) -> str:
+        """Return the prompt that the server behind makes of a conversation."""
+        return self.model.render(request) if self.model else super().render(request)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the model's fingerprint; of a replay, the back end and name."""
