@@ -20,7 +20,7 @@ ROADS: dict[str, str] = {
     "builtin": "built-in renderer and parser",
 }
 # a Modelfile as `show` prints it holds other people's texts, in which a line may look like one of its own
-_TEXTS = re.compile(r'"""(.*?)"""|^(?:TEMPLATE|SYSTEM|MESSAGE \w+) "([^"]*)"', re.DOTALL | re.MULTILINE)
+_TEXTS = re.compile(r'""".*?"""|^(?:TEMPLATE|SYSTEM|MESSAGE \w+) "(?!"")[^"]*"', re.DOTALL | re.MULTILINE)
 _OWN = re.compile(r"^(?:PARSER|RENDERER)[ \t]+(\S+)", re.MULTILINE)
 _GO = re.compile(r"\{\{-?\s*(?:[.$(]|/\*|(?:range|if|with|end|else|define|template|block)\b)")
 _HARMONY = ("<|start|>", "<|end|>")
