@@ -49,11 +49,24 @@ Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes 
 
 @app.command(cls=_Command)
 def models(
+    what: Annotated[
+        Literal["list", "show", "pull", "running"], typer.Argument(help="pull and show take the NAME of a model.")
+    ] = "list",
+    name: Annotated[str, typer.Argument(help="Such as ollama/qwen3:4b.")] = "",
     fetch: Annotated[str, typer.Option(help="Fetch the weights of this embedded model, then list.")] = "",
 ) -> None:
-    """List the models that can be used here: embedded ones and those of the Ollama server."""
-    from toolkit.models import list_models, load_model
+    """List the models that can be used here, or show, pull or tell the running ones of the Ollama server."""
+    from toolkit.models import list_models, load_model, pull_model, running_models, show_model
 
+    if bool(name) != (what in ("show", "pull")):
+        way = f"python -m toolkit models {what}"
+        raise UserError(f"{way!r} takes no name." if name else f"Which model? Write: {way} ollama/NAME")
+    if what == "running":
+        typer.echo("\n\n".join(map(str, running_models())) or "No model is in memory.")
+        return
+    if what != "list":
+        typer.echo(show_model(name) if what == "show" else pull_model(name))
+        return
     if fetch:
         load_model(fetch).check()
     typer.echo(_columns([(line.name, line.state, line.size_text, line.about) for line in list_models()]))

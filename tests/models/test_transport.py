@@ -13,7 +13,7 @@ from toolkit.asking import ask
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage
 from toolkit.models import Store, load_model
-from toolkit.models.base import Options
+from toolkit.models.base import ChatRequest, Options
 from toolkit.testing import FakeModel, FakeOllama
 
 ROADS = ("native", "go", "builtin")
@@ -210,3 +210,23 @@ def test_a_transport_survives_its_file(tmp_path, way):
 def test_a_model_that_shows_no_prompt_says_so():
     with pytest.raises(ConfigError, match="does not show the prompts"):
         tk.ScriptedModel(["x"]).apply_template("Hi")
+
+
+@pytest.mark.parametrize(
+    ("taken", "parser", "more", "expected"),
+    [
+        ("go", "", {}, "chat"),
+        ("go", "", {"schema": ORDERED}, "chat"),
+        ("native", "", {}, "chat"),
+        ("native", "", {"schema": ORDERED}, "raw"),  # sorted there
+        ("builtin", "qwen3-coder", {}, "raw"),  # ollama#15539, ollama#17638
+        ("builtin", "qwen3-coder", {"schema": ORDERED}, "raw"),
+        ("builtin", "passthrough", {}, "chat"),
+        ("builtin", "harmony", {}, "chat"),
+        ("builtin", "qwen3-coder", {"schema": ORDERED, "options": Options(think=True)}, "chat"),
+        ("builtin", "qwen3-coder", {"tools": TOOLS}, "chat"),
+        ("", "", {"schema": ORDERED}, "chat"),
+    ],
+)
+def test_the_transport_that_loses_nothing(taken, parser, more, expected):
+    assert ChatRequest(**{"options": Options(), **more}).lossless(taken, parser) == expected

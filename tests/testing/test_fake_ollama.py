@@ -233,6 +233,21 @@ def test_the_toolkit_runs_an_agent_over_it(server, monkeypatch):
     assert server.requests[1]["messages"][-1]["content"] == "sunny in Oslo"
 
 
+def test_a_call_that_comes_with_text_in_one_token_is_lost(server, client):
+    call = '<tool_call>{"name": "weather", "arguments": {}}</tool_call>'
+    server.says(pieces=[f"Look. {call}"])
+    message = client.chat("go", HI, tools=[TOOL])["message"]
+    assert (message.content, message.tool_calls) == ("Look. ", None)
+
+
+def test_the_runner_rounds_its_window_up(server):
+    server.says("x")
+    small = {"truncate": False, "options": {"num_ctx": 100}}
+    assert httpx_chat(server, "go", "word " * 150, **small)["done_reason"] == "stop"
+    with pytest.raises(ollama.ResponseError, match='"n_ctx":256'):
+        httpx_chat(server, "go", "word " * 300, **small)
+
+
 # readers
 
 

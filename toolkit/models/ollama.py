@@ -131,7 +131,7 @@ class OllamaModel(Backend):
             facts = self._facts() if not request.tools else {}
         except ToolkitError:
             facts = {}
-        return request.lossless(road(facts), parser_of(facts)) if facts else "chat"
+        return request.lossless(road(facts, facts["server"]), parser_of(facts)) if facts else "chat"
 
     def render(self, request: ChatRequest) -> str:
         """Return the prompt that the server makes of a conversation, which loads the model.
@@ -204,7 +204,7 @@ class OllamaModel(Backend):
         """Return back end, name, digest of the model, version of the server, road; looked up once a minute."""
         facts = self._facts()
         known = {"backend": "ollama", "name": self.name, "digest": facts["digest"], "server": facts["server"]}
-        known |= {"road": road(facts), "parser": parser_of(facts)}
+        known |= {"road": road(facts, facts["server"]), "parser": parser_of(facts)}
         return {key: value for key, value in known.items() if value != ""}
 
     def _facts(self) -> dict[str, Any]:

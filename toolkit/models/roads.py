@@ -1,4 +1,4 @@
-"""Tell which of its three roads an Ollama server takes with a model, and how a request keeps what the model writes.
+"""Tell which of its three roads an Ollama server takes with a model, and which transport loses nothing on it.
 
     native     llama.cpp renders the model's own template and reads the calls; it sorts the keys of a schema
     go         Ollama renders the Modelfile's Go template; its generic parser reads calls where tools were sent
@@ -20,14 +20,14 @@ ROADS: dict[str, str] = {
     "go": "Go template, generic parser",
     "builtin": "built-in renderer and parser",
 }
-
 # a Modelfile as `show` prints it holds other people's texts, in which a line may look like one of its own
-_TEXTS = re.compile(r'"""(.*?)"""|^(?:TEMPLATE|SYSTEM) "(?!"")([^"]*)"', re.DOTALL | re.MULTILINE)
-_OWN = re.compile(r"^(?:PARSER|RENDERER)\s+(\S+)", re.MULTILINE)
-_NONE = re.compile(r"^TEMPLATE \{\{ \.Prompt \}\}$", re.MULTILINE)  # so that of the weights is in force
+_TEXTS = re.compile(r'""".*?"""|^(?:TEMPLATE|SYSTEM|MESSAGE \w+) "(?!"")[^"]*"', re.DOTALL | re.MULTILINE)
+_OWN = re.compile(r"^(?:PARSER|RENDERER)[ \t]+(\S+)", re.MULTILINE)
+_GO = re.compile(r"\{\{-?\s*(?:[.$(]|/\*|(?:range|if|with|end|else|define|template|block)\b)")
 _HARMONY = ("<|start|>", "<|end|>")
 # one hands over all that was written, of the other raw completion hides the marks that part thoughts from the answer
 _LOSING_NOTHING = ("passthrough", "olmo3-think", "harmony")
+_FIRST = (0, 30)  # version that takes the template in the file of the weights (Source: ollama#17282)
 
 
 def parser_of(show: Mapping[str, Any]) -> str:
@@ -37,13 +37,15 @@ def parser_of(show: Mapping[str, Any]) -> str:
     own = _OWN.findall(_TEXTS.sub("", str(show.get("modelfile") or "")))
     if own:
         return str(own[-1])  # the parser is printed after the renderer
-    details, template = show.get("details") or {}, str(show.get("template") or "")
-    harmony = details.get("family") in ("gptoss", "gpt-oss") and all(mark in template for mark in _HARMONY)
-    return "harmony" if harmony else ""
+    details, template = show.get("details"), str(show.get("template") or "")
+    family = details.get("family") if isinstance(details, Mapping) else ""
+    return "harmony" if family in ("gptoss", "gpt-oss") and all(mark in template for mark in _HARMONY) else ""
 
 
-def road(show: Mapping[str, Any]) -> Road:
-    """Return the road of a model from what `/api/show` says of it: the template in it is the one in force.
+def road(show: Mapping[str, Any], version: str = "0.0.0") -> Road:
+    """Return the road of a model from what `/api/show` says of it; `template` in it is the one in force.
+
+    Source: ollama#17282.
 
     >>> road({"template": "{%- if tools %}…", "modelfile": "TEMPLATE {{ .Prompt }}"})
     'native'
@@ -52,9 +54,16 @@ def road(show: Mapping[str, Any]) -> Road:
     """
     if parser_of(show):
         return "builtin"
-    template, modelfile = str(show.get("template") or ""), _TEXTS.sub("", str(show.get("modelfile") or ""))
-    none = template.strip() in ("", "{{ .Prompt }}") or _NONE.search(modelfile)
-    return "native" if none or "{%" in template else "go"
+    template = str(show.get("template") or "").strip()
+    if template in ("", "{{ .Prompt }}"):  # none of its own: llama.cpp's ChatML
+        return "native" if _lets_llama_render(version) else "go"
+    return "go" if _GO.search(template) or "{%" not in template else "native"
+
+
+def _lets_llama_render(version: str) -> bool:
+    """Tell whether a server lets llama.cpp render; a build without a version is a new one."""
+    found = re.match(r"v?(\d+)\.(\d+)", version.removeprefix("ollama "))
+    return found is None or (int(found[1]), int(found[2])) == (0, 0) or (int(found[1]), int(found[2])) >= _FIRST
 
 
 def lossless(taken: str, parser: str, held: bool, thinking: bool) -> Transport:
