@@ -19,12 +19,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolkit.errors import ModelError
+from toolkit.errors import ConfigError, ModelError
 from toolkit.extraction import StreamExtractor, extract
 from toolkit.extraction.pipeline import read_by_server
 from toolkit.extraction.types import Extraction, Rejected
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
+from toolkit.prompting.bounds import with_bounds_told
 from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
 from toolkit.traces.json_text import html_of, in_html
@@ -97,6 +98,7 @@ class Asked:
         extraction: what was read out of it.
         said: the messages as they were given.
         written: what was read out of the model's own text, where the recipe's transport is `both`.
+        model: the model that was asked.
     """
 
     recipe: Recipe
@@ -105,6 +107,32 @@ class Asked:
     extraction: Extraction
     said: tuple[ChatMessage, ...] = ()
     written: Extraction | None = None
+    model: ChatModel | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def seen(self) -> str:
+        """Return the text that the model read, tools included, as its server rendered it; may ask the server.
+
+        Raises:
+            UserError: the server does not show it.
+        """
+        sent = self.reply.raw.get("request", {})
+        if "prompt" in sent or self.request.raw:
+            return str(sent.get("prompt") or self.request._text)
+        if self.model is None:
+            raise ConfigError("The model that was asked is not known any more, so that it cannot be asked for this.")
+        return self.model.apply_template(self.request.messages, self.request.tools, self.request.options)
+
+    @property
+    def tools_seen(self) -> list[dict[str, Any]]:
+        """Return the server's tools as they reached the model's template; nothing in the other arms."""
+        specs = [tool.tool_spec for tool in self.request.tools or ()]
+        return self.model.tools_as_kept(specs) if self.model else specs
+
+    @property
+    def lost(self) -> list[str]:
+        """Return what of the tools never reached the model, each as `tool.parameter.keyword`."""
+        return self.model.lost_keywords([tool.tool_spec for tool in self.request.tools or ()]) if self.model else []
 
     @property
     def readings(self) -> str:
@@ -135,7 +163,13 @@ class Asked:
         return f"Asked({self.recipe.name!r}: {self.extraction!r}{changed})"
 
     def _repr_html_(self) -> str:
-        return self.extraction._repr_html_() + disarmed_html(self.disarmed)
+        return self.extraction._repr_html_() + disarmed_html(self.disarmed) + lost_html(self.lost)
+
+
+def lost_html(lost: list[str]) -> str:
+    """Return one line that names what of the tools never reaches the model."""
+    said = in_html(", ".join(lost))
+    return f'<div style="font-size:12px;color:#777777">Never reaches the model: {said}</div>' if lost else ""
 
 
 def disarmed(recipe: Recipe, messages: Any, tools: Any) -> list[tuple[str, str]]:
@@ -194,6 +228,8 @@ def assemble(
     settings = Options.of(options, recipe.settings) if options else recipe.settings
     if recipe.arm == "native":
         shown = None if tool_choice == "none" else offered or None
+        if shown and recipe.tell_bounds:
+            shown = tuple(map(with_bounds_told, shown))
         return Request(messages, offered, shown, None, settings, None if tool_choice == "auto" else tool_choice)
     protocol = recipe.loaded_protocol
     prompt = protocol.render(offered, messages, tool_choice, arm=recipe.arm, parallel=parallel)
@@ -300,4 +336,5 @@ def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | Non
     if recipe.transport == "both":
         raw = replace(sent, options=replace(sent.options, transport="raw")).send(model)
         written = read(recipe, raw, sent.offered) if raw.fault is None or raw.fault.kind in READABLE_FAULTS else None
-    return Asked(recipe, sent, reply, read(recipe, reply, sent.offered), tuple(as_messages(messages)), written)
+    found = read(recipe, reply, sent.offered)
+    return Asked(recipe, sent, reply, found, tuple(as_messages(messages)), written, model)

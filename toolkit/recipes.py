@@ -125,6 +125,8 @@ class Recipe:
         parallel: whether one reply may hold several calls.
         transport: how requests reach the model: `chat`, `raw`, or `auto`, see `Options`; `both` asks single requests
             either way, counts the chat and notes in `Asked.readings` where the two differ.
+        tell_bounds: in the native arm, whether bounds, defaults and the like, which Ollama drops from tools, are
+            written into the descriptions.
         system: a system text of your own, put first.
         agent: how a run of the agent behaves beside its requests; an `AgentSettings` or a dict of them.
         middleware: what stands around an agent's steps, outermost first: names, or {"name": …, "arguments": …};
@@ -143,6 +145,7 @@ class Recipe:
     tool_choice: str = "auto"
     parallel: bool = True
     transport: str = "auto"
+    tell_bounds: bool = False
     system: str = ""
     agent: AgentSettings = AgentSettings()
     middleware: tuple[dict[str, Any], ...] = ()
@@ -190,8 +193,9 @@ class Recipe:
         content = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "name"}
         content["options"] = self.settings.to_dict()
         content["agent"] = self.agent.to_dict()
-        if self.transport == "auto":  # so that a recipe from before there was a choice is the same one
-            del content["transport"]
+        for key, plain in (("transport", "auto"), ("tell_bounds", False)):
+            if content[key] == plain:  # so that a recipe from before there was a choice is the same one
+                del content[key]
         content["protocol"] = None if self.arm == "native" else self.loaded_protocol.hash
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -309,7 +313,7 @@ class Recipe:
 
 _KINDS: tuple[tuple[str, Any], ...] = (
     *((name, str) for name in ("model", "arm", "protocol", "extraction", "tool_choice", "transport", "system", "name")),
-    *(("options", (Mapping, Options)), ("parallel", bool)),
+    *(("options", (Mapping, Options)), ("parallel", bool), ("tell_bounds", bool)),
 )
 
 

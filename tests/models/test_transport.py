@@ -79,7 +79,7 @@ def test_raw_hands_over_every_text_as_it_was_written(server, text, tools):
 
 @pytest.mark.parametrize("text", [CODER, HERMES, "<tool_call>\n<function=weather>\n<parameter=city>Oslo\n</tool_call>"])
 def test_the_prompted_arm_reads_what_the_model_wrote(server, text):
-    """ollama#15539, qwen-code#176: a built-in parser takes calls out of the text, though no tool was sent."""
+    """ollama#17353, ollama#18530: a built-in parser takes calls out of the text, though no tool was sent."""
     asking, model = recipe(server)
     with model:
         server.says(text)
@@ -219,7 +219,7 @@ def test_a_model_that_shows_no_prompt_says_so():
         ("go", "", {"schema": ORDERED}, "chat"),
         ("native", "", {}, "chat"),
         ("native", "", {"schema": ORDERED}, "raw"),  # sorted there
-        ("builtin", "qwen3-coder", {}, "raw"),  # ollama#15539, ollama#17638
+        ("builtin", "qwen3-coder", {}, "raw"),  # ollama#14915
         ("builtin", "qwen3-coder", {"schema": ORDERED}, "raw"),
         ("builtin", "passthrough", {}, "chat"),
         ("builtin", "harmony", {}, "chat"),

@@ -8,6 +8,7 @@ Not here: the highlighted reply (`toolkit.extraction.html`).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shlex
@@ -17,7 +18,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from toolkit.asking import Asked, ask, disarmed, disarmed_html, request
+from toolkit.asking import Asked, Request, ask, disarmed, disarmed_html, lost_html, request
 from toolkit.errors import ToolkitError
 from toolkit.evaluation.cases import Case, load_cases
 from toolkit.evaluation.saving import file_name, save_recipe, writable_folder
@@ -206,9 +207,22 @@ class Playground(widgets.VBox):  # type: ignore[misc]
             self._clear("The recipe or the case has changed. Press Run to ask the model.")
         messages, tools = self._case.messages, self._case.tools
         changed = disarmed_html(disarmed(self.recipe, messages, tools))
-        self.prompt_view.value = _prompt(request(self.recipe, messages, tools).messages) + changed
+        sent = request(self.recipe, messages, tools)
+        self.prompt_view.value = _prompt(sent.messages) + self._tools(sent) + changed
         edited = f" · edited: {', '.join(self.edits)}" if self.edits else ""
         self.status.value = _note(f"recipe {self.recipe.hash}{edited}")
+
+    def _tools(self, sent: Request) -> str:
+        """Return the tools of the native arm as they reach the model, and what of them never does."""
+        if not sent.tools:
+            return ""
+        specs = [tool.tool_spec for tool in sent.tools]
+        try:
+            model = self.models.get(self.recipe.model) or load_model(self.recipe.model)  # contacts nobody
+        except ToolkitError:
+            return _box("tools", as_json(specs, indent=2), _NEUTRAL)
+        kept, lost = model.tools_as_kept(specs), model.lost_keywords(specs)
+        return _box("tools, as they reach the model", as_json(kept, indent=2), _NEUTRAL) + lost_html(lost)
 
     def _clear(self, note: str) -> None:
         self.last = None
@@ -231,6 +245,8 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self.last = Trial(asked, score(case, asked.reply, asked.extraction), self._execute(asked))
         self.reply_view.value = asked.extraction._repr_html_()
         self.result_view.value = _results(self.last)
+        with contextlib.suppress(ToolkitError):  # not every server shows it
+            self.result_view.value += _box("What the model read", asked.seen, _NEUTRAL)
         self._refresh()
 
     def _model(self) -> ChatModel:

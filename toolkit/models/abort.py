@@ -7,9 +7,13 @@ Not here: who asks (`base`), what is broken (`connection`, `llama`).
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+Given = TypeVar("Given")
 
 
 class Abort:
@@ -59,3 +63,21 @@ def current() -> Abort:
 
 
 _here = threading.local()
+
+
+async def on_thread(ask: Callable[[], Given]) -> Given:
+    """Run a request on a thread; a StopIteration, which would hang its waiter, becomes a RuntimeError."""
+    abort = Abort()
+
+    def run() -> Given:
+        try:
+            with abort:
+                return ask()
+        except StopIteration as error:
+            raise RuntimeError(f"The model raised {error!r}. Give next() a default.") from error
+
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        abort.ask()
+        raise

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from toolkit.errors import ConfigError
 from toolkit.messages import ChatMessage, ToolCall, as_messages
-from toolkit.models.abort import Abort
+from toolkit.models.abort import Abort, on_thread
+from toolkit.models.keys import common_start
 from toolkit.models.options import Options as Options  # noqa: PLC0414 - many ask for it here
 from toolkit.models.roads import Transport, lossless
 from toolkit.models.schemas import request_schema
@@ -268,6 +269,14 @@ class ChatModel(ABC):
         """
         raise UnshownError(f"{self.name!r} does not show the prompts that it makes. Set transport = 'chat'.")
 
+    def tools_as_kept(self, specs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return tools, given as name, description and parameters, as they reach the model's chat template."""
+        return list(specs)
+
+    def lost_keywords(self, specs: Sequence[dict[str, Any]]) -> list[str]:
+        """Return what of tools never reaches the model, each as `tool.parameter.keyword`."""
+        return []
+
     def apply_template(self, messages: Any, tools: Any = None, options: Any = None) -> str:
         """Return the exact text that the model reads for a conversation, tools included.
 
@@ -277,6 +286,17 @@ class ChatModel(ABC):
         """
         settings, offered = Options.of(options, self.defaults), as_tools(tools or ())
         return self.render(ChatRequest(settings, messages=self.conversation(messages), tools=offered))
+
+    def tools_seen(self, tools: Any) -> str:
+        """Return the text that the model reads of some tools: what they add to the prompt that its server makes.
+
+        Raises:
+            ModelError: the server refuses them.
+            UserError: it does not show its prompts, or cannot be reached.
+        """
+        plain, text = (self.apply_template("Hi", offered) for offered in (None, tools))
+        start = common_start(plain, text)
+        return text[start : len(text) - common_start(plain[start:][::-1], text[start:][::-1])]
 
     def complete_stream(self, prompt: str, *, schema: Any = None, options: Any = None) -> Iterator[Chunk]:
         """Yield the continuation of a raw prompt, with no chat template; stop strings come from `options.stop`."""
@@ -306,11 +326,11 @@ class ChatModel(ABC):
         self, messages: Any, tools: Any = None, schema: Any = None, options: Any = None, **more: Any
     ) -> Reply:
         """Answer a conversation without blocking the event loop."""
-        return await _on_thread(lambda: self.chat(messages, tools, schema, options, **more))
+        return await on_thread(lambda: self.chat(messages, tools, schema, options, **more))
 
     async def acomplete(self, prompt: str, schema: Any = None, options: Any = None) -> Reply:
         """Continue a raw prompt without blocking the event loop."""
-        return await _on_thread(lambda: self.complete(prompt, schema, options))
+        return await on_thread(lambda: self.complete(prompt, schema, options))
 
     async def astream(self, messages: Any, **request: Any) -> AsyncIterator[Chunk]:
         """Yield the reply piece by piece without blocking the event loop; leaving early or being cancelled stops it."""
@@ -348,24 +368,6 @@ class ChatModel(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
-
-
-async def _on_thread(ask: Callable[[], Reply]) -> Reply:
-    """Run a request on a thread; a StopIteration, which would hang its waiter, becomes a RuntimeError."""
-    abort = Abort()
-
-    def run() -> Reply:
-        try:
-            with abort:
-                return ask()
-        except StopIteration as error:
-            raise RuntimeError(f"The model raised {error!r}. Give next() a default.") from error
-
-    try:
-        return await asyncio.to_thread(run)
-    except asyncio.CancelledError:
-        abort.ask()
-        raise
 
 
 def last_reply(chunks: Iterator[Chunk]) -> Reply:

@@ -74,7 +74,7 @@ def _brief(value: Any, other: Any) -> str:
         return text if len(text) <= 60 else text[:59] + "…"
     if len(value) <= 60:
         return repr(value)
-    start = _common(value, other) if isinstance(other, str) else 0
+    start = common_start(value, other) if isinstance(other, str) else 0
     begin = max(0, start - 15)
     return f"{'…' if begin else ''}{value[begin : start + 35]!r}… (from character {begin})"
 
@@ -84,11 +84,11 @@ def nearest(asked: Mapping[str, Any], stored: Sequence[dict[str, Any]]) -> dict[
 
     def distance(request: dict[str, Any]) -> tuple[int, int]:
         places = list(_walk(request, asked, ""))
-        return len(places), -sum(_common(str(old), str(new)) for _, old, new in places)
+        return len(places), -sum(common_start(str(old), str(new)) for _, old, new in places)
 
     return min(stored, key=distance)
 
 
-def _common(one: str, other: str) -> int:
+def common_start(one: str, other: str) -> int:
     """Return the length of the common start."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -8,11 +8,10 @@ Not here: the road of a request (`backend`), HTTP (`connection`), the notice of 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,7 @@ from toolkit.models.hosts import client_settings, ollama_address
 from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.patterns import for_grammar
 from toolkit.models.roads import Transport, parser_of, road
-from toolkit.models.schemas import inlined
+from toolkit.models.seen import lost_keywords, plain_parameters, tools_as_kept
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
@@ -123,6 +122,14 @@ class OllamaModel(Backend):
         """Send a body and yield the pieces of the answer."""
         return self.server.answer(route, body, options.timeout_s)
 
+    def tools_as_kept(self, specs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return tools as they reach the model's template."""
+        return tools_as_kept(specs)
+
+    def lost_keywords(self, specs: Sequence[dict[str, Any]]) -> list[str]:
+        """Return what of tools never reaches the model (Source: ollama#17142)."""
+        return lost_keywords(specs)
+
     def transport(self, request: ChatRequest) -> Transport:
         """Return how a request goes to the model; a server that says nothing of the model is asked as ever."""
         if request.prompt is not None or request.options.transport != "auto":
@@ -174,6 +181,8 @@ class OllamaModel(Backend):
         self._last_loading = loading
         if options.think is False and (reply.thinking or "<think>" in reply.text):
             notes.append("think=False was not honoured: the reply holds thinking")
+        if lost := self.lost_keywords([tool.tool_spec for tool in request.tools]):
+            notes.append(f"never reach the model: {', '.join(lost[:20])}{', …' if len(lost) > 20 else ''}")
         return notes
 
     @property
@@ -236,11 +245,9 @@ class OllamaModel(Backend):
 
 
 def _shown(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool as Ollama shows it whole: it drops references, and refuses some patterns within lists."""
+    """Return a tool as Ollama shows it whole: it drops keywords, and refuses some patterns within lists."""
     function = spec["function"]
-    parameters = for_grammar(function.get("parameters") or {}, "drop")
-    if '"$ref"' in json.dumps(parameters, default=str):
-        parameters = inlined(parameters)
+    parameters = for_grammar(plain_parameters(function.get("parameters") or {}), "drop")
     return {**spec, "function": {**function, "parameters": parameters}}
 
 

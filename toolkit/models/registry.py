@@ -80,6 +80,11 @@ def as_model(value: Any) -> ChatModel:
     return value
 
 
+def tools_seen(model: Any, tools: Any) -> str:
+    """Return the text that a model, or the one of a name, reads of some tools; see `ChatModel.tools_seen`."""
+    return as_model(model).tools_seen(tools)
+
+
 @dataclass(frozen=True)
 class ModelLine:
     """Hold one line of the list of models.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -312,6 +312,14 @@ class StoredModel(ChatModel):
     def render(self, request: ChatRequest) -> str:
         """Return the prompt that the server behind makes of a conversation."""
         return self.model.render(request) if self.model else super().render(request)
+
+    def tools_as_kept(self, specs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return tools as they reach the template of the model behind."""
+        return self.model.tools_as_kept(specs) if self.model else super().tools_as_kept(specs)
+
+    def lost_keywords(self, specs: Sequence[dict[str, Any]]) -> list[str]:
+        """Return what of tools never reaches the model behind."""
+        return self.model.lost_keywords(specs) if self.model else super().lost_keywords(specs)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the model's fingerprint; of a replay, the back end and name."""
