@@ -178,7 +178,7 @@ def test_a_server_that_still_loads_is_waited_for(server, model):
 
 
 @pytest.mark.parametrize(
-    "said_", ["404 page not found", '{"detail": "Not Found"}', '{"error": {"message": "File Not Found"}}']
+    "found", ["404 page not found", '{"detail": "Not Found"}', '{"error": {"message": "File Not Found"}}']
 )
 def test_a_url_without_v1_is_named(server, found):  # aichat#1100
     server.script.append(Response(found, 404))
