@@ -1,4 +1,5 @@
 # Everything runs in .venv, which the first command makes. Only Python 3.11+ (with venv) and make are needed.
+#   make install                      only install it, with the embedded model and the notebooks
 #   make demo                         evaluate the embedded model, end to end
 #   make demo MODEL=ollama/qwen3:4b   the same against an Ollama server
 #   make agent-demo                   the same for whole agent runs: tools that run, state that is checked
@@ -11,13 +12,15 @@ MODEL ?= embedded/smollm2-135m
 RUN ?= runs/demo
 BIN := .venv/bin
 
-.PHONY: demo agent-demo test lab clean
+.PHONY: install demo agent-demo test lab clean
+
+install: .venv/.demo
 
 demo: .venv/.demo
 	$(BIN)/python -m toolkit demo --model "$(MODEL)" --run "$(RUN)"
 
 agent-demo: .venv/.demo
-	$(BIN)/python -m toolkit demo --model "$(MODEL)" --run runs/agent-demo --cases runs --tag "" --run-as agent \
+	$(BIN)/python -m toolkit demo --model "$(MODEL)" --run runs/agent-demo --cases runs --run-as agent \
 		--recipes notebooks/batch/agent_recipes
 
 test: .venv/.test
@@ -30,7 +33,7 @@ test: .venv/.test
 	$(BIN)/python -m pytest -p no:nbval -n auto --dist loadfile $(if $(CI),,-m "not slow")
 
 lab: .venv/.demo
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 clean:
 	rm -rf .venv runs

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from toolkit import resources
+from toolkit.evaluation import Result
 from toolkit.models.store import Store
 
 TOOLS = [{"name": "weather", "description": "Tell.", "parameters": {"type": "object", "properties": {"city": {}}}}]
@@ -72,6 +73,8 @@ def test_evaluate_prints_the_best_against_the_rest(tmp_path):
         (("evaluate", "RECIPE", "--cases", "markets"), "There is no case file 'markets'"),
         (("evaluate", "RECIPE", "--run", "tools.json/x"), "Choose another run folder"),
         (("evaluate", "RECIPE", "--mode", "wild"), "'wild' is not one of"),
+        (("evaluate", "RECIPE", "--cases", "home", "--cases", "lab"), "--cases is given 2 times and takes one value"),
+        (("demo", "--model", "embedded/a", "--model", "embedded/b"), "--model is given 2 times and takes one value"),
         (("demo", "--model", "embedded/none", "--run", "r"), "no embedded model 'none'"),
         (("nonsense",), "nonsense"),
     ],
@@ -84,6 +87,8 @@ def test_evaluate_prints_the_best_against_the_rest(tmp_path):
         "no cases",
         "unwritable",
         "mode",
+        "cases twice",
+        "model twice",
         "no model",
         "no command",
     ],
@@ -104,3 +109,37 @@ def test_a_replay_without_a_store_says_so_before_a_folder_is_made(tmp_path):
     assert done.returncode == 2
     assert "no store of replies" in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_every_model_that_is_named_is_run(fake_ollama, tmp_path):
+    """inspect_ai#4833: several models in one command; here the last `--model` won and nothing said so."""
+    (tmp_path / "recipe.toml").write_text('model = "ollama/none"')
+    fake_ollama.models.update({"a:1b": {"capabilities": ["completion"]}, "b:1b": {"capabilities": ["completion"]}})
+    for _ in range(4):
+        fake_ollama.says("No.", prompt_eval_count=400)
+    models = ("--model", "ollama/a:1b", "--model", "ollama/b:1b")
+    done = toolkit("evaluate", "recipe.toml", "--cases", "home", "--limit", "2", *models, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [request["model"] for request in fake_ollama.requests] == ["a:1b", "a:1b", "b:1b", "b:1b"]
+    assert "recipe ollama/a:1b" in done.stdout
+    assert "recipe ollama/b:1b" in done.stdout
+
+
+def test_a_second_evaluate_in_the_same_folder_loses_and_mixes_nothing(tmp_path):
+    """NeMo-Agent-Toolkit#325, NeMo Evaluator#856, metacoder#24."""
+    recipes = resources.path("notebooks/batch/recipes")
+    with Store(tmp_path / "runs" / "evaluate" / "replies.sqlite") as store:
+        store.import_jsonl(resources.root() / "data" / "recordings" / "evaluate.jsonl")
+    first, second = (path for path in sorted(recipes.glob("*.toml"))[:2])
+    more = ("--cases", "demo", "--mode", "replay", "--limit", "3")
+    for recipe in (first, first, second):
+        done = toolkit("evaluate", recipe, *more, cwd=tmp_path)
+        assert done.returncode == 0
+    assert "Note: 'runs/evaluate' held another result; 3 of its rows" in done.stderr
+    folder = tmp_path / "runs" / "evaluate"
+    [aside] = (folder / "earlier").iterdir()
+    for place, recipe in ((aside, first), (folder, second)):
+        assert [path.stem for path in (place / "recipes").glob("*.toml")] == [recipe.stem]
+        assert {name.replace(" ", "_") for name in Result.load(place).names} == {recipe.stem}
+        assert (place / "rows.csv").is_file()
+        assert (place / "table.csv").is_file()

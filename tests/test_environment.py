@@ -1,10 +1,15 @@
 """The conda environment is the same as the Python packages."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from toolkit.errors import install_hint
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parent.parent
@@ -39,3 +44,29 @@ def test_environment_yml_equals_pyproject():
 def test_the_ollama_server_comes_with_conda():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
     assert "ollama" in listed
+
+
+@pytest.mark.parametrize("extra", [*EXTRAS, "langchain", "cluster"])
+def test_the_hint_for_a_missing_extra_names_what_pip_can_find(extra):
+    """A user of a local wheel has no package of the toolkit's name to ask an index for."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"][extra]
+    named = re.findall(r"'([^']+)'", install_hint(extra))
+    assert {split(name)[0] for name in named} == {split(name)[0] for name in listed}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("target", "held", "missing"),
+    [
+        ([], "pip install", "toolkit demo"),
+        (["lab"], "jupyter lab", "toolkit demo"),
+        (["demo"], "toolkit demo", "jupyter lab"),
+    ],
+    ids=["install only", "lab", "demo"],
+)
+def test_make_does_what_its_head_says(target, held, missing):
+    """jupyter refuses to run as root, which is who runs in a container."""
+    done = subprocess.run(["make", "-n", "-B", *target], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert held in done.stdout
+    assert missing not in done.stdout
+    assert ("--allow-root" in done.stdout) == (target == ["lab"] and os.getuid() == 0)

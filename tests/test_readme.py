@@ -2,11 +2,13 @@
 
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 import toolkit as tk
+from toolkit.prompting import templates
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -37,6 +39,39 @@ def test_the_first_lines_of_code_give_a_call():
         assert repair in call.repairs
 
 
+def test_the_agent_of_the_readme_runs_as_it_stands(capsys):
+    code = next(block for block in re.findall(r"```python\n(.*?)```", README, re.S) if "tk.Agent(" in block)
+
+    @tk.tool
+    def weather(city: str) -> str:
+        """Tell the weather of a city."""
+        return f"It rains in {city}."
+
+    scope = {"tk": tk, "weather": weather}
+    exec(code, scope)
+    said = re.search(r'trace.text +# "(.*)"', code)[1]
+    assert scope["trace"].text == said
+    assert [result.result for result in scope["trace"].tool_results] == ["It rains in Oslo."]
+    assert "weather" in capsys.readouterr().out
+
+
+def test_the_readme_names_every_variable_of_a_template_and_examples_that_work(tmp_path, monkeypatch):
+    folder = shutil.copytree(ROOT / "prompts" / "hermes", tmp_path / "mine")
+    (folder / "examples.jsonl").write_text("\n".join(re.findall(r'`(\{"user".*?\})`', README)), "utf-8")
+    seen, fill = {}, templates.fill
+    monkeypatch.setattr(
+        templates,
+        "fill",
+        lambda text, values, where: seen.update({Path(where).name: set(values)}) or fill(text, values, where),
+    )
+    call = tk.ToolCall("weather", {"city": "Oslo"}, "7")
+    said = [tk.ChatMessage.from_assistant(tool_calls=[call]), tk.ChatMessage.from_tool("rain", call)]
+    sent = tk.load_protocol(folder).render([{"name": "weather"}], said)
+    assert [sent[1].text, sent[3].text, sent[4].text] == ["Rain in Rome?", "Hi", "Hello!"]
+    table = re.findall(r"\| `(\w+\.jinja)` \| (.*) \|", README)
+    assert seen == {file: set(re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", cell))) for file, cell in table}
+
+
 def test_every_linked_file_is_there():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert target.startswith("http") or (ROOT / target).exists(), target
@@ -54,7 +89,7 @@ def test_the_table_of_ready_middleware_is_what_the_code_gives():
 def test_the_recipe_of_the_readme_can_be_used(tmp_path):
     code = next(block for block in re.findall(r"```toml\n(.*?)```", README, re.S))
     path = tmp_path / "mine.toml"
-    path.write_text(code.replace('"my_protocol"', '"hermes"'), "utf-8")
+    path.write_text(code, "utf-8")
     recipe = tk.Recipe.load(path)
     agent = tk.Agent(tk.ScriptedModel(["Hello."]), recipe=recipe)
     assert agent.run("Hi").text == "Hello."

@@ -27,6 +27,7 @@ from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
 from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
+from toolkit.traces.json_text import html_of, in_html
 
 _THOUGHTS = "thought_end"  # a syntax that takes thoughts out and reads no calls
 READABLE_FAULTS = ("parse", "schema_not_honoured")  # the reply came, if not as wanted: what it holds is read
@@ -94,23 +95,44 @@ class Asked:
         request: exactly what was sent.
         reply: what the model returned.
         extraction: what was read out of it.
+        said: the messages as they were given.
     """
 
     recipe: Recipe
     request: Request
     reply: Reply
     extraction: Extraction
+    said: tuple[ChatMessage, ...] = ()
 
     @property
     def prompt(self) -> tuple[ChatMessage, ...]:
         """Return exactly the messages sent."""
         return self.request.messages
 
+    @property
+    def disarmed(self) -> list[tuple[str, str]]:
+        """Return every text that was sent otherwise than it was given: as it was, and as it was sent."""
+        return disarmed(self.recipe, self.said, self.request.offered) if self.said else []
+
     def __repr__(self) -> str:
-        return f"Asked({self.recipe.name!r}: {self.extraction!r})"
+        changed = f", {count} text{'s' * (count > 1)} disarmed" if (count := len(self.disarmed)) else ""
+        return f"Asked({self.recipe.name!r}: {self.extraction!r}{changed})"
 
     def _repr_html_(self) -> str:
-        return self.extraction._repr_html_()
+        return self.extraction._repr_html_() + disarmed_html(self.disarmed)
+
+
+def disarmed(recipe: Recipe, messages: Any, tools: Any) -> list[tuple[str, str]]:
+    """Return every text of users and tools that a request changes, so that no echo of it is a call; see `Disarming`."""
+    return [] if recipe.arm == "native" else recipe.loaded_protocol.altered(tools, messages)
+
+
+def disarmed_html(pairs: list[tuple[str, str]]) -> str:
+    """Return one line for each text that was changed, as it was sent."""
+    return html_of(
+        f'<div style="font-size:12px;color:#777777">Changed, so that no echo is a call: {in_html(sent)}</div>'
+        for _, sent in pairs
+    )
 
 
 def request(
@@ -259,4 +281,4 @@ def ask(recipe: Recipe, messages: Any, tools: Any = None, model: ChatModel | Non
 
         model = load_model(recipe.model)
     reply = sent.send(model)
-    return Asked(recipe, sent, reply, read(recipe, reply, sent.offered))
+    return Asked(recipe, sent, reply, read(recipe, reply, sent.offered), tuple(as_messages(messages)))

@@ -9,14 +9,31 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+import typer.core
 
 from toolkit.errors import ToolkitError, UserError
 
 INTERRUPTED = 130
+
+
+class _Command(typer.core.TyperCommand):
+    """Refuse an option that is given twice and takes one value: the last would win without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of a command."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in order:
+            if order.count(option) > 1 and not (
+                getattr(option, "multiple", False) or getattr(option, "is_flag", False)
+            ):
+                ctx.fail(f"{max(option.opts, key=len)} is given {order.count(option)} times and takes one value.")
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
     help="Prompt-based tool calling with local models: which prompt, which reading, how sure.",
@@ -30,7 +47,7 @@ RunAs = Annotated[Literal["ask", "agent"], typer.Option(help="One request a case
 Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes and the store of replies.")]
 
 
-@app.command()
+@app.command(cls=_Command)
 def models(
     fetch: Annotated[str, typer.Option(help="Fetch the weights of this embedded model, then list.")] = "",
 ) -> None:
@@ -48,12 +65,14 @@ def _columns(rows: list[tuple[str, ...]]) -> str:
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-@app.command()
+@app.command(cls=_Command)
 def evaluate(
     recipes: Annotated[list[Path], typer.Argument(help="Recipe files (TOML), or folders of them.")],
-    cases: Annotated[str, typer.Option(help="Case file, the name of one in data/cases, or 'all'.")] = "all",
+    cases: Annotated[str, typer.Option(help="Case file, the name of one in data/cases, 'demo', or 'all'.")] = "all",
     tag: Annotated[list[str] | None, typer.Option(help="Keep only cases that carry this tag; repeatable.")] = None,
-    model: Annotated[str, typer.Option(help="Use this model in place of the recipes' own.")] = "",
+    model: Annotated[
+        list[str] | None, typer.Option(help="Use this model in place of the recipes' own; repeatable.")
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Times each case is asked.")] = 1,
     limit: Annotated[int, typer.Option(min=0, help="Take only the first N cases; 0 takes all.")] = 0,
     run_as: RunAs = "ask",
@@ -70,7 +89,12 @@ def evaluate(
 
     found = load_recipes(recipes)
     if model:
-        found = [recipe.replace(model=model) for recipe in found]
+        several = len(set(model)) > 1
+        found = [
+            recipe.replace(model=name, name=f"{recipe.name} {name}" if several else recipe.name)
+            for name in dict.fromkeys(model)
+            for recipe in found
+        ]
     asked = load_cases(cases, *(tag or ()))
     if mode == "record":
         for name in dict.fromkeys(recipe.model for recipe in found):
@@ -89,7 +113,7 @@ def evaluate(
         raise UserError("No reply was judged; the lines above say why.")
 
 
-@app.command()
+@app.command(cls=_Command)
 def extract(
     file: Annotated[Path | None, typer.Argument(help="File with the reply; standard input where left out.")] = None,
     tools: Annotated[
@@ -134,12 +158,12 @@ def _call_table(found: Any) -> str:
     return "\n".join(map(printable, lines))  # a model wrote them
 
 
-@app.command()
+@app.command(cls=_Command)
 def demo(
     model: Annotated[str, typer.Option(help="Model to evaluate.")] = "embedded/smollm2-135m",
     run: Folder = Path("runs/demo"),
-    cases: Annotated[str, typer.Option(help="Case file, name, or 'all'.")] = "all",
-    tag: Annotated[str, typer.Option(help="Keep only cases with this tag; empty takes all.")] = "demo",
+    cases: Annotated[str, typer.Option(help="Case file, name, or 'all'.")] = "demo",
+    tag: Annotated[str, typer.Option(help="Keep only cases with this tag.")] = "",
     recipes: Annotated[list[Path] | None, typer.Option(help="Recipe files or folders; by default four.")] = None,
     run_as: RunAs = "ask",
     recording: Annotated[str, typer.Option(help="Answer from this JSONL of recorded replies, without a model.")] = "",
@@ -154,6 +178,7 @@ def demo(
 
 def main() -> None:
     """Run the command line and end with its exit code; a user's mistake prints one message and no traceback."""
+    warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # newer typer turns Ctrl-C into this code

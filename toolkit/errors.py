@@ -28,7 +28,8 @@ from __future__ import annotations
 import difflib
 import heapq
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MOST_COMPARED = 500  # names that are compared letter by letter; each takes some 40 µs
@@ -168,6 +169,21 @@ def check_number(what: str, value: Any, least: float = 0, *, whole: bool = True,
         raise ConfigError(f"{what} must be {kind} from {least} on{none}, not {value!r}.")
 
 
+def check_object(where: str, value: Any, kinds: Mapping[str, tuple[Any, str]], needed: Iterable[str] = ()) -> None:
+    """Raise ConfigError unless a value is an object of known keys, each of its kind: {key: (type, words for it)}."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where} must be an object with {', '.join(kinds)}, not {value!r:.100}.")
+    for key, item in value.items():
+        if key not in kinds:
+            raise ConfigError(f"{where}: unknown key {key!r}. {did_you_mean(str(key), kinds)}")
+        kind, words = kinds[key]
+        if not isinstance(item, kind) or (kind is str and not item.strip()):
+            raise ConfigError(f"{where}: {key} must be {words}, not {item!r:.100}.")
+    for key in needed:
+        if key not in value:
+            raise ConfigError(f"{where} needs {key}, {kinds[key][1]}; it has {', '.join(value) or 'nothing'}.")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that offers the nearest known name, and lists the known ones, of many only the first.
 
@@ -179,3 +195,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     hint = f"Did you mean {near[0]!r}? " if near else ""
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return f"{hint}Known: {', '.join(names[:_MOST_NAMED]) or 'none'}{more}."
+
+
+def install_hint(extra: str) -> str:
+    """Return what to install for an extra, by its packages: a wheel of one's own has no name that pip could look up.
+
+    >>> install_hint("embedded")  # doctest: +ELLIPSIS
+    "Install: pip install 'xllamacpp>=..."
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = [line.partition(";") for line in requires("local-tool-calling") or ()]
+    except PackageNotFoundError:  # run from a folder
+        lines = []
+    wanted = [name.strip() for name, _, mark in lines if re.search(rf"extra *== *.{extra}\b", mark)]
+    return f"Install: pip install {' '.join(map(repr, wanted)) or f'.[{extra}] in the folder of the toolkit'}"

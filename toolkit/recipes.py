@@ -159,7 +159,7 @@ class Recipe:
             raise ConfigError(
                 f'middleware must be a list, such as ["ToolRetry"] ([[middleware]] in TOML), not {self.middleware!r}.'
             )
-        object.__setattr__(self, "middleware", tuple(map(_middleware, self.middleware)))
+        object.__setattr__(self, "middleware", tuple(map(read_entry, self.middleware)))
         object.__setattr__(self, "options", Options.of(self.options).to_dict() if self.options else {})
         if not self.name:
             label = self.arm if self.arm == "native" else f"{Path(self.protocol).name} {self.arm}"
@@ -308,7 +308,7 @@ def _changes(value: Any, plain: Any) -> dict[str, Any]:
     return {name: item for name, item in found.items() if item != getattr(plain, name)}
 
 
-def _middleware(value: Any) -> dict[str, Any]:
+def read_entry(value: Any) -> dict[str, Any]:
     """Read one entry of `middleware`; whether such a class exists is found when an agent is made of the recipe."""
     entry: Any = {"name": value} if isinstance(value, str) else value
     fits = isinstance(entry, Mapping) and set(entry) <= {"name", "arguments"} and isinstance(entry.get("name"), str)

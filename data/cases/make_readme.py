@@ -49,7 +49,8 @@ HEAD = """\
 What is asked, and what would be right. Written for this project, in four domains that each have their own tools.
 
 Single requests lie here, whole runs of an agent in [`runs/`](runs) (see below). `tk.load_cases` takes a name
-(`"travel"`, `"runs/travel"`), `"all"` for all single requests, `"runs"` for all whole runs, or the path of a file.
+(`"travel"`, `"runs/travel"`), `"all"` for all single requests, `"demo"` for the easy ones of them, `"runs"`
+for all whole runs, or the path of a file.
 
 One line of `NAME.jsonl` is one case; `NAME.tools.json` beside it holds the tools it may name.
 
@@ -64,6 +65,7 @@ One line of `NAME.jsonl` is one case; `NAME.tools.json` beside it holds the tool
   `{{"$any_of": [A, B]}}`, `{{"$contains": "text"}}` (any case), `{{"$regex": "…"}}`,
   `{{"$approx": 3.2, "within": 0.01}}`, `{{"$any": true}}`, `{{"$optional": VALUE}}` (may be missing).
 - An argument that is not listed is wrong unless it equals the default in the tool's schema.
+- A value that no call could give, since the tool's schema does not allow it, is an error when the file is loaded.
 
 The counts below are written by `make_readme.py`.
 

@@ -177,12 +177,24 @@ def test_langchains_names_are_ours(name):
     kind = getattr(tk.middleware, name)
     assert kind is getattr(tk.middleware, kind.__name__)
     assert kind.__name__ != name
-    assert f"| `{kind.__name__}` | `{name}` | " in tk.middleware.names_table()
+    in_table = f"| `{kind.__name__}` | `{name}` | " in tk.middleware.names_table()
+    assert in_table is issubclass(kind, tk.AgentMiddleware)  # an exception has no place among middleware
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("ToolRety", "ToolRetry"), ("PIIMidleware", "PIIMiddleware"), ("toolcalllimit", "ToolCallLimit")]
+)
+def test_a_misspelt_name_names_the_nearest_and_the_list(word, near):
+    with pytest.raises(AttributeError, match=f"has no '{word}'. Did you mean '{near}'.* Known: .*ContextEditing"):
+        getattr(tk.middleware, word)
+    assert not hasattr(tk.middleware, "__wrapped__")
 
 
 def test_the_table_has_a_line_for_each_class():
     lines = tk.middleware.names_table().splitlines()[2:]
-    assert [line.split("`")[1] for line in lines] == sorted({kind.__name__ for kind in middlewares().values()})
+    assert [line.split("`")[1] for line in lines] == sorted(
+        {kind.__name__ for kind in middlewares().values() if issubclass(kind, tk.AgentMiddleware)}
+    )
     assert all(line.endswith(". |") for line in lines)
 
 
@@ -202,3 +214,72 @@ def test_a_number_that_is_none_is_refused_when_the_middleware_is_made(kind, para
     more = {"examples": []} if kind is builtin.FewShot else {}
     with pytest.raises(ConfigError, match=parameter):
         builtin.build(kind.__name__, {**more, parameter: value})
+
+
+# ------------------------------------------------------------------ by name, and for tools by name
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "ToolRetry",
+        "ToolRetryMiddleware",
+        {"name": "ToolRetry"},
+        {"name": "ToolRetry", "arguments": {"max_retries": 3}},
+        {"name": "toolkit.agents.builtin:ToolRetry", "arguments": [3]},
+        builtin.ToolRetry(),
+    ],
+    ids=str,
+)
+def test_an_agent_takes_middleware_as_a_recipe_does(entry):
+    [made] = tk.Agent(tk.ScriptedModel(["ok"]), [pay], middleware=[entry]).setup.plan.middleware
+    assert isinstance(made, builtin.ToolRetry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("ToolRety", "'ToolRety' is no middleware. Did you mean 'ToolRetry'"),
+        ({"name": "ToolRetry", "arguments": {"max_retry": 3}}, "Did you mean 'max_retries'"),
+        ({"nam": "ToolRetry"}, "names no middleware"),
+        (builtin.ToolRetry, "Make an instance"),
+        (3, "3 is no middleware"),
+    ],
+    ids=str,
+)
+def test_what_names_no_middleware_is_refused(entry, words):
+    with pytest.raises(tk.ConfigError, match=words):
+        tk.Agent(tk.ScriptedModel(["ok"]), [pay], middleware=[entry])
+
+
+@pytest.mark.parametrize("name", ["pya", "send_mail"])
+def test_a_limit_for_a_tool_that_is_not_there_is_refused_with_the_tools(name):
+    limit = builtin.ToolCallLimit(tool_name=name, run_limit=1)
+    with pytest.raises(tk.ConfigError, match=rf"ToolCallLimit\[{name}\] is for tool '{name}', .* Known: pay, look"):
+        tk.Agent(tk.ScriptedModel(["ok"]), [pay, look], middleware=[limit])
+    entry = {"name": "ToolCallLimit", "arguments": {"tool_name": name, "run_limit": 1}}
+    with pytest.raises(tk.ConfigError, match="Known: pay, look"):
+        tk.Agent(tk.ScriptedModel(["ok"]), [pay, look], recipe=tk.Recipe(model="ollama/x", middleware=[entry]))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        builtin.HumanApproval(["pya"]),
+        builtin.HumanApproval({"pya": True, "look": False}),
+        builtin.ToolRetry(tools=["pya"]),
+        builtin.ContextEditing(exclude_tools=["pya"]),
+    ],
+    ids=lambda made: made.name,
+)
+def test_a_misspelt_tool_is_refused_where_it_would_be_passed_over(made):
+    """An approval for `pya` would let every `pay` run."""
+    with pytest.raises(tk.ConfigError, match="is for tool 'pya'.* Did you mean 'pay'"):
+        tk.Agent(tk.ScriptedModel(["ok"]), [pay, look], middleware=[made])
+    tk.Agent(tk.ScriptedModel(["ok"]), [look], middleware=[made])  # for another agent, say
+
+
+def test_tools_that_need_not_exist_need_not_exist():
+    tk.Agent(
+        tk.ScriptedModel(["ok"]),
+        [pay],
+        middleware=[builtin.ToolEmulation(tools=["pya"]), builtin.HumanApproval("dangerous")],
+    )

@@ -7,7 +7,8 @@ import pickle
 import pytest
 
 import toolkit as tk
-from toolkit.agents.copies import Copies, copied
+from toolkit.agents.copies import Copies
+from toolkit.execution.arguments import copied
 
 CALL = tk.ToolCall("pay", {"to": {"names": ["Ada", {"n": 1}]}, "sum": 3}, "c1")
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
+from toolkit import resources
 from toolkit.agents.originals.two_mode import NO_CONTEXT, cut_json
 from toolkit.agents.two_mode.actions import Action, as_actions, reply_schema
 from toolkit.agents.two_mode.prompts import shown_turns
@@ -361,6 +362,11 @@ def test_a_failing_chat_mode_is_an_error_with_the_turn_so_far():
         {"actions": [Action("none")]},
         {"actions": "find"},
         {"examples": [{"user": "x", "action": "fly"}]},
+        {"examples": [{"user": "x", "actoin": "find"}]},
+        {"examples": [{"user": "x", "action": "find", "input": {}}]},
+        {"examples": [{"user": "x", "action": "find", "action_input": 3}]},
+        {"examples": [{"user": 3, "action": "find"}]},
+        {"examples": ["find"]},
         {"tool_prompt": "{% if %}"},
         {"model": 3},
     ],
@@ -447,3 +453,23 @@ def test_a_long_history_is_fitted_in_linear_time():
     assert 1 < len(shown) < 200
     assert sum(turn.tokens for turn in shown) <= 2000
     assert shown[-1].context is not None
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"user": "x", "call": 3}', "unknown key 'call'"),
+        ('{"user": "x"}', "needs action"),
+        ('{"user": "x", "action": "find", "rows": 3}', "rows must be a list"),
+        ("{", "is no JSON"),
+    ],
+)
+def test_a_line_of_the_examples_file_that_is_none_is_refused_with_its_line(tmp_path, monkeypatch, row, message):
+    (tmp_path / "examples.jsonl").write_text(f'{{"user": "Hi", "action": "none"}}\n{row}\n')
+    path = resources.path
+    monkeypatch.setattr(
+        resources, "path", lambda name: tmp_path / "examples.jsonl" if "examples" in name else path(name)
+    )
+    with pytest.raises(tk.ConfigError, match=f"(?s){message}") as told:
+        tk.TwoModeAgent(tk.ScriptedModel([]), [find])
+    assert "examples.jsonl' line 2" in str(told.value)

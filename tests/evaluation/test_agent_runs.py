@@ -257,6 +257,9 @@ def test_the_recipe_says_how_the_agent_runs():
     assert model.requests[0]["messages"][0].text.startswith("Be brief.")
     assert (row["requests"], row["stop_reason"], row["outcome"]) == (1, "error", "wrong_call")
     assert row["detail"].startswith("limit: LimitError: All 1 model calls")
+    table = run(tk.ScriptedModel(LINES), CASES[:1], recipe).table()
+    assert table["stopped"].tolist() == ["1 limit"]
+    assert "stopped" in tk.evaluation.display_table(table)
 
 
 def test_a_recipe_by_hand_takes_the_way_that_was_measured():

@@ -184,3 +184,84 @@ def test_another_encoding_and_a_missing_sidecar_are_named(tmp_path):
     (tmp_path / "alone.jsonl").write_text(json.dumps(GOOD))
     with pytest.raises(ConfigError, match="tools.json"):
         tk.load_cases(tmp_path / "alone.jsonl")
+
+
+ROOM = {"enum": ["kitchen", "bath"]}
+DATE = {"type": "string", "pattern": "^[A-Z]{3}$", "maxLength": 3}
+PLACE = {"type": "object", "properties": {"room": ROOM, "level": {"type": "integer"}}}
+TREE = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/Tree"}}]}
+KNOT = {"anyOf": [{"$ref": "#/$defs/Knot"}] * 3}  # which holds for nothing and for everything
+NEVER = [  # schema of the argument x, an expected value that no call can give, what is said
+    (ROOM, "kitchn", "f.x: no call can give 'kitchn'. Did you mean 'kitchen'"),
+    (ROOM, {"$any_of": ["bath", "attic"]}, "no call can give 'attic'"),
+    (ROOM, {"$optional": "attic"}, "no call can give 'attic'"),
+    (ROOM, {"$contains": "attic"}, "no call can give text with 'attic'"),
+    (ROOM, {"$regex": "^b$"}, "no call can give text like"),
+    ({"const": 3}, 4, "no call can give 4"),
+    ({"type": "string"}, 52.5, 'no call can give 52.5: 52.5 is not of type "string"'),
+    ({"type": "integer"}, "3", "no call can give '3'"),
+    ({"type": "integer"}, 3.5, "no call can give 3.5"),
+    ({"type": "boolean"}, 1, "no call can give 1"),
+    ({"type": "integer"}, None, "no call can give None"),
+    ({"type": "string"}, {"$approx": 3}, "no call can give about 3"),
+    ({"type": "number", "maximum": 500}, {"$approx": 1000, "within": 10}, "no call can give about 1000"),
+    ({"type": "integer"}, {"$contains": "3"}, "no call can give text with"),
+    ({"type": "number", "maximum": 500}, 1000, "1000 is greater than the maximum of 500"),
+    ({"type": "number", "multipleOf": 5}, 7, "no call can give 7"),
+    (DATE, "euro", "no call can give 'euro'"),
+    ({"type": "array", "items": ROOM}, ["bath", "attic"], r"f.x\[1\]: no call can give 'attic'"),
+    ({"type": "array", "maxItems": 1}, [1, 2], "no call can give"),
+    ({"type": "array", "uniqueItems": True}, [1, 1], "no call can give"),
+    (PLACE, {"room": "attic"}, "f.x.room: no call can give 'attic'"),
+    (PLACE, {"rom": "bath"}, "f.x: it has no 'rom' to expect. Did you mean 'room'"),
+    ({"anyOf": [ROOM, {"type": "null"}]}, "attic", "no call can give 'attic'"),
+    ({"allOf": [{"type": "integer"}, {"minimum": 5}]}, 3, "no call can give 3"),
+    ({"$ref": "#/$defs/Room"}, "attic", "no call can give 'attic'"),
+    ({"$ref": "#/$defs/Tree"}, [["x"], 5], "no call can give"),
+    ({"type": "object", "additionalProperties": ROOM}, {"a": "attic"}, "f.x.a: no call can give 'attic'"),
+]
+MAY = [
+    (ROOM, "Kitchen "),
+    (ROOM, {"$any": True}),
+    (ROOM, {"$contains": "kit"}),
+    (DATE, "eur"),
+    ({"type": "integer"}, 3.0),
+    ({"type": "number"}, {"$approx": 3.2, "within": 0.1}),
+    ({"type": "integer"}, {"$approx": 3.2, "within": 0.5}),
+    ({"type": "number", "maximum": 500}, {"$approx": 505, "within": 10}),
+    ({"$ref": "#/$defs/Tree"}, [["x"], "y"]),
+    ({"$ref": "#/$defs/Knot"}, "x"),
+    ({"type": "array", "items": ROOM, "uniqueItems": True}, [{"$any": True}, {"$any": True}]),
+    ({"anyOf": [ROOM, {"type": "null"}]}, None),
+    ({"type": ["string", "null"]}, None),
+    ({"$ref": "#/$defs/Room"}, "bath"),
+    ({"$ref": "#/$defs/Loop"}, "x"),
+    ({"type": "object"}, {"anything": 1}),
+    ({}, {"a": [1]}),
+    (True, 1),
+]
+
+
+def expecting(schema, value):
+    definitions = {"Room": ROOM, "Loop": {"$ref": "#/$defs/Loop"}, "Tree": TREE, "Knot": KNOT}
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": schema}, "$defs": definitions}}
+    return {**GOOD, "tools": [tool], "expect": {"calls": [{"name": "f", "arguments": {"x": value}}]}}
+
+
+@pytest.mark.parametrize(("schema", "value", "message"), NEVER)
+def test_an_expected_value_that_no_call_can_give_is_refused_with_its_line(tmp_path, schema, value, message):
+    """gorilla#1133, gorilla#820: ground truth outside the function's own enum was scored for months."""
+    row = {**expecting(schema, value), "id": "b"}
+    with pytest.raises(ConfigError, match=rf"mine.jsonl' line 2 \(case 'b'\): .*{message}"):
+        tk.load_cases(write(tmp_path, GOOD, row))
+
+
+@pytest.mark.parametrize(("schema", "value"), MAY)
+def test_an_expected_value_may_be_written_as_loosely_as_it_is_compared(schema, value):
+    assert case_from_dict(expecting(schema, value)).calls
+
+
+def test_a_recorded_result_for_a_call_that_cannot_be_is_refused():
+    row = {**expecting(ROOM, "bath"), "results": [{"name": "f", "arguments": {"x": "attic"}, "result": 1}]}
+    with pytest.raises(ConfigError, match="no call can give 'attic'"):
+        case_from_dict(row)

@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.errors import ConfigError, ModelError, ReplayMissError, WeightsError
@@ -142,7 +144,7 @@ def test_comparisons_are_paired():
     assert comparison.p == pytest.approx(0.125)
     assert result.comparisons()["p_holm"].tolist() == [pytest.approx(0.125)]
     assert result.best().name == "a"
-    assert "the data separate it from b: +80 points" in result.answer()
+    assert "but the data do not separate it from b: +80 points [+2, +96], n = 5" in result.answer()
     with pytest.raises(ConfigError, match="No recipe 'c'"):
         result.compare("a", "c")
 
@@ -156,6 +158,52 @@ def test_a_tie_is_not_said_to_lead():
         "'a' minus 'b': +0 points [-43, +43], n = 5, only first right 0, only second 0, p = 1."
     )
     assert [(pair.a, pair.b) for pair in result.best_against_rest()] == [("a", "b")]
+
+
+def judged(right, repeats=1):
+    """Return a result of recipes that were right on so many of ten cases each."""
+    rows = [
+        {"recipe": name, "case": str(case), "repeat": repeat, "right": case < count, "expects_call": True,
+         "outcome": "right_call" if case < count else "wrong_call"}
+        for name, count in right.items() for case in range(10) for repeat in range(repeats)
+    ]  # fmt: skip
+    return tk.Result(rows)
+
+
+@pytest.mark.parametrize(
+    ("right", "repeats", "said"),
+    [
+        ({"a": 10, "b": 9}, 1, "do not separate it from b: +10 points"),
+        ({"a": 10, "b": 4}, 1, "data separate it from b: +60 points"),
+        ({"a": 10, "b": 4, "c": 4, "d": 4}, 1, "0.188 after Holm's correction over 6 comparisons"),
+        ({"a": 10, "b": 4, "c": 4, "d": 4}, 1, "do not separate it from b"),
+        ({"a": 10, "b": 1, "c": 1, "d": 1}, 1, "data separate it from b"),
+        ({"a": 10, "b": 9}, 8, "do not separate it from b: +10 points [-21, +40], n = 10"),
+        ({"a": 10, "b": 0}, 3, "a leads: 30/30 (10 cases) = 100 % [72, 100]"),
+    ],
+)
+def test_a_recipe_is_said_to_be_better_only_where_the_exact_test_says_so(right, repeats, said):
+    """lm-evaluation-harness#4017: tables without a correction for many comparisons get read as rankings."""
+    assert said in judged(right, repeats).answer()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10), min_size=1), st.integers(1, 4))
+def test_no_answer_says_more_than_the_corrected_test(right, repeats):
+    result = judged(right, repeats)
+    pairs = result.comparisons()
+    surely = len(pairs) and (pairs["p_holm"] < 0.05).any()
+    if "the data separate it" in result.answer():
+        assert surely
+    if len(pairs):
+        assert (pairs["low"] < pairs["high"]).all()
+        assert set(pairs["n"]) == {10}
+    assert set(result.table()["cases"]) == {10}
+
+
+def test_failures_say_what_was_asked_for():
+    result = run(tk.ScriptedModel(LINES))
+    assert result.failures()[["tags", "expects_call"]].to_numpy().tolist() == [["plain", True]] * 2
 
 
 def test_one_recipe_has_no_rest():
@@ -251,3 +299,16 @@ def test_names_given_twice_stay_apart_even_where_a_number_is_taken():
 def test_headers_of_a_readable_table_are_escaped():
     frame = pd.DataFrame({"<script>a</script>": [1]}, index=pd.Index(["<script>b</script>"], name="<script>c</script>"))
     assert "<script>" not in tk.evaluation.readable(frame).to_html()
+
+
+def test_the_bar_names_the_recipe_and_tells_the_time_by_what_was_asked(tmp_path, monkeypatch, capsys):
+    """promptfoo#1114, distilabel#260: replies from a store made the time left swing."""
+    from tqdm.std import tqdm
+
+    seen = []
+    monkeypatch.setattr(tqdm, "update", lambda bar, n=1: (setattr(bar, "n", bar.n + n), seen.append(
+        (bar.desc, bar.n, bar.initial, bar.smoothing))))  # fmt: skip
+    first = tk.ScriptedModel(LINES)
+    tk.evaluate(RECIPE, CASES[:3], models={"scripted": first}, store=tmp_path / "s.sqlite", progress=False)
+    tk.evaluate(RECIPE, CASES, models={"scripted": tk.ScriptedModel(LINES)}, store=tmp_path / "s.sqlite")
+    assert seen == [("hermes prompted: ", at, min(at, 3), 0) for at in range(1, 6)]

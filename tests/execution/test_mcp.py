@@ -221,7 +221,7 @@ def test_one_of_command_and_url(given: dict[str, Any]) -> None:
 
 def test_missing_package_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(UserError, match=r"local-tool-calling\[mcp\]"):
+    with pytest.raises(UserError, match="pip install 'mcp>=2'"):
         Toolset.from_mcp(SERVER)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import collections.abc
+import threading
+import typing
 
 import pytest
 from hypothesis import given
@@ -203,3 +206,75 @@ def test_every_call_is_in_one_batch_and_batches_hold_no_dependency(calls):
 )
 def test_without_circles_readers_come_after_writers(calls):
     assert len(batches(calls)) <= 1
+
+
+# ------------------------------------------------------------------ what goes in and out is a copy
+VALUES = {
+    "list": (lambda: ["a"], lambda value: value.append("b")),
+    "dict": (lambda: {"a": 1}, lambda value: value.update(b=2)),
+    "set": (lambda: {"a"}, lambda value: value.add("b")),
+    "list in dict": (lambda: {"a": ["x"]}, lambda value: value["a"].append("y")),
+    "dict in tuple": (lambda: ({"a": 1},), lambda value: value[0].clear()),
+}
+ROADS = {
+    "get": lambda state, given: state.get("x"),
+    "data": lambda state, given: state.data["x"],
+    "the caller's own": lambda state, given: given,
+}
+
+
+@pytest.mark.parametrize("way", ["data", "set"])
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("kind", VALUES)
+def test_only_set_changes_a_value(kind, road, way):
+    """After haystack#12668 (`data` by reference) and haystack#9195 (editing what `get` gave)."""
+    make, edit = VALUES[kind]
+    given = make()
+    state = tk.State({"x": {"type": object}}, {"x": given} if way == "data" else None)
+    if way == "set":
+        state.set("x", given)
+    edit(ROADS[road](state, given))
+    assert state.get("x") == make()
+
+
+def test_a_handler_that_edits_in_place_leaves_the_callers_list():
+    given = ["a"]
+    state = tk.State({"x": {"type": list, "handler": lambda old, new: old.extend(new) or old}}, {"x": given})
+    state.set("x", ["b"])
+    assert (given, state.get("x")) == (["a"], ["a", "b"])
+
+
+def test_what_cannot_be_copied_stays_the_same_object():
+    """After haystack#11831: a lock or client in the state, or a list that holds itself, is no reason to fail."""
+    lock, knot = threading.Lock(), []
+    knot.append(knot)
+    state = tk.State({"client": {"type": object}, "knot": {"type": list}}, {"client": {"lock": lock}, "knot": knot})
+    assert state.get("client")["lock"] is lock
+    assert state.get("knot") is not None
+
+
+def test_hooks_of_an_agent_cannot_edit_what_stands_deep_in_its_state():
+    class Edits(tk.AgentMiddleware):
+        def before_model(self, state, runtime):
+            state["plan"]["steps"].append("mine")
+
+    from toolkit.agents.state import StateField
+
+    agent = tk.Agent(tk.ScriptedModel(["ok"]), middleware=[Edits()], state_schema={"plan": StateField()})
+    assert agent.run("go", plan={"steps": ["a"]}).state == {"plan": {"steps": ["a"]}}
+
+
+@pytest.mark.parametrize("kind", ["not_a_type", "str", "list[str]", 3, None, ["str"], {"type": "string"}, print])
+def test_a_type_that_is_none_is_refused(kind):
+    with pytest.raises(tk.ConfigError, match="type of state key 'a' is .*, which is no type"):
+        tk.State({"a": {"type": kind}})
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [str, list[str], list, dict[str, int], int | None, typing.Any, typing.Literal["a"],
+     typing.Annotated[int, "n"], collections.abc.Callable[..., int], tk.Tool, type(None),
+     typing.TypedDict("T", {"a": int}), typing.NewType("N", str), typing.TypeVar("V")],
+)  # fmt: skip
+def test_every_kind_of_type_is_taken(kind):
+    assert tk.State({"a": {"type": kind}}, {"a": None}).get("a") is None

@@ -64,6 +64,13 @@ def test_what_cannot_work_is_refused_at_construction(options, words):
         make(**options)
 
 
+def test_a_mapping_to_a_function_without_parameters_is_refused():  # haystack#12811
+    for parameters in ({"type": "object"}, {"type": "object", "properties": {}}):
+        with pytest.raises(tk.ConfigError, match="is no parameter. Use one of: none, since it takes none"):
+            tk.Tool("t", "d", parameters, lambda: 1, inputs_from_state={"town": "city"})
+    tk.Tool("t", "d", {"type": "object"}, inputs_from_state={"town": "city"})  # what it takes, nobody can tell
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -16,6 +16,13 @@ CALLS = [one for one in load() if one.kind == "call"]
 MARKS = [one for one in load() if one.kind != "call"]
 
 
+UNOPENED = {  # examples of what is read although its first sign is missing
+    '"name": "f", "arguments": {"a": 1}}': ("missing_open_brace",),
+    'f<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>': ("missing_open_tag",),
+    'functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>': ("missing_open_tag",),
+}
+
+
 def named(one: Syntax) -> str:
     return one.name
 
@@ -49,7 +56,7 @@ def test_the_example_of_a_call_syntax_is_read(syntax: Syntax, protocol: str, bef
     [call] = found.calls
     assert (call.tool_name, call.arguments, found.rejected) == ("f", {"a": 1}, ())
     assert call.syntax in syntax.labels
-    assert call.repairs == (("missing_open_brace",) if syntax.example.startswith('"name"') else ())
+    assert call.repairs == UNOPENED.get(syntax.example, ())
     assert found.text in (before.strip(), f"{before}I look.")  # the recipient in a line has words before it
 
 

@@ -96,12 +96,11 @@ def run(rooms: list[str], budget_s: float, seed: int) -> Report:
 
 def _measure(name: str, attack: Attack, report: Report) -> None:
     """Run one attack at growing sizes."""
-    faulthandler.dump_traceback_later(HANGS_S, exit=True)
     if sys.stderr.isatty():
         print(name[:100], file=sys.stderr, end="\r")
     try:
         if not attack.size:
-            attack.run(attack.make(0))
+            _seconds(attack, 0)
             return
         size, before = attack.size, _seconds(attack, attack.size)
         while size < MEGABYTE and before < CERTAIN_S * 8:
@@ -142,7 +141,8 @@ def _seconds(attack: Attack, size: int) -> float:
     made = attack.make(size)
     gc.collect()
     taken = []
-    for _ in range(2):
+    for _ in range(2 if size else 1):
+        faulthandler.dump_traceback_later(HANGS_S, exit=True)
         start = time.process_time()
         attack.run(made)
         taken.append(time.process_time() - start)

@@ -13,8 +13,9 @@ import time
 
 import pytest
 
+import toolkit as tk
 from toolkit.errors import ConfigError, UserError, WeightsError
-from toolkit.models import Store, llama, load_model
+from toolkit.models import Store, embedded, llama, load_model
 from toolkit.models.weights import fetch_weights
 
 CITY = {
@@ -310,7 +311,7 @@ def test_bad_path_is_said_before_llama_cpp_sees_it(tmp_path, path, message):
 
 def test_missing_extra_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(UserError, match=r"pip install 'local-tool-calling\[embedded\]'"):
+    with pytest.raises(UserError, match=r"pip install 'xllamacpp>="):
         load_model("embedded/smollm2-135m").check()
 
 
@@ -319,6 +320,17 @@ def test_one_thread_fewer_than_cores(monkeypatch, cores, threads):
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     assert load_model("embedded/smollm2-135m").threads == threads
     assert load_model("embedded/smollm2-135m", threads=5).threads == 5
+
+
+@pytest.mark.parametrize(("given", "loaded"), [({"num_thread": 3}, 3), ({}, 5)], ids=["recipe", "model"])
+def test_a_recipe_sets_the_threads_of_its_requests(monkeypatch, tmp_path, given, loaded):
+    keys = []
+    monkeypatch.setattr(llama, "shared_server", lambda key: keys.append(key) or (None, 0.0))
+    monkeypatch.setattr(embedded, "read_head", lambda path: None)
+    recipe = tk.Recipe(f"embedded/{tmp_path}/x.gguf", options=given)
+    recipe = tk.Recipe.load(recipe.save(tmp_path / "recipe.toml"))
+    load_model(recipe.model, threads=5)._server(tk.evaluation.request(recipe, "Hi").options)
+    assert [key.threads for key in keys] == [loaded]
 
 
 def test_import_stays_light():

@@ -208,6 +208,39 @@ def test_examples_are_shown_where_their_tools_are_offered(own_folder):
 
 
 @pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"user": "hi", "call": 3}, "unknown key 'call'. Did you mean 'calls'"),
+        ({"user": "hi", "calls": {"name": "stop"}}, "calls must be a list of calls"),
+        ({"user": "hi", "calls": []}, "needs calls, a list of calls, or answer"),
+        ({"user": "hi"}, "needs calls, a list of calls, or answer"),
+        ({"user": "", "answer": "x"}, "user must be a text, not ''"),
+        ({"user": 5, "answer": "x"}, "user must be a text, not 5"),
+        ({"user": "hi", "answer": None}, "answer must be a text, not None"),
+        ({"user": "hi", "answer": " "}, "answer must be a text"),
+        ({"answer": "hi"}, "needs user, a text; it has answer"),
+        ({"user": "hi", "calls": ["stop"]}, "a call must be an object with name, arguments"),
+        ({"user": "hi", "calls": [{"arguments": {}}]}, "a call needs name"),
+        ({"user": "hi", "calls": [{"name": "stop", "args": {}}]}, "unknown key 'args'"),
+        ({"user": "hi", "calls": [{"name": "stop", "arguments": [1]}]}, "arguments must be an object"),
+        ({"user": "hi", "calls": [{"name": 3}]}, "name must be a text"),
+        ([1], "must be an object with user, calls, answer"),
+    ],
+)
+def test_an_example_that_is_none_is_refused_on_load_with_its_line(own_folder, row, message):
+    """dspy#8471, dspy#650: a demonstration that lacks a field is sent all the same, with a hole in it."""
+    good = json.dumps({"user": "Hi", "answer": "Hello!"})
+    (own_folder / "examples.jsonl").write_text(f"{good}\n\n{json.dumps(row)}\n")
+    with pytest.raises(ConfigError, match=rf"examples.jsonl' line 3.*{message}"):
+        tk.load_protocol(own_folder)
+    (own_folder / "examples.jsonl").write_text(good)
+    protocol = tk.load_protocol(own_folder)
+    edited = dataclasses.replace(protocol, files={**protocol.files, "examples.jsonl": json.dumps(row)})
+    with pytest.raises(ConfigError, match=message):  # nor past the loader, as an editor does
+        edited.render(TOOLS, "Hi")
+
+
+@pytest.mark.parametrize(
     ("file", "content", "message"),
     [
         ("protocol.toml", "syntax = ", "no valid TOML"),

@@ -54,7 +54,7 @@ class Agent:
             beside it.
         protocol: name or folder of the protocol, for the prompted and constrained arms.
         arm: "native", "prompted" or "constrained"; by default native where the model supports tools.
-        middleware: outermost first; those of the recipe stand around them.
+        middleware: outermost first, by name too, as in a recipe; those of the recipe stand around them.
         system_prompt: put in front of each request; never stored.
         tool_choice: "auto", "none", "any" or a tool's name. Held here, whatever the server does. "any" and a name hold
             until they were obeyed once.
@@ -78,7 +78,7 @@ class Agent:
         recipe: Recipe | str | Path | None = None,
         protocol: Any = "hermes",
         arm: Arm | None = None,
-        middleware: Iterable[AgentMiddleware] = (),
+        middleware: Iterable[AgentMiddleware | str | Mapping[str, Any]] = (),
         system_prompt: str | ChatMessage | None = None,
         tool_choice: str = "auto",
         parallel: bool = True,
@@ -103,7 +103,7 @@ class Agent:
                 )
             recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
             self.model = as_model(recipe.model if model is None else model)
-        own = (*(builtin.build(entry["name"], entry.get("arguments", {})) for entry in recipe.middleware), *middleware)
+        own = tuple(map(builtin.as_middleware, (*recipe.middleware, *middleware)))
         plan = Plan(own, tuple(as_tools(tools)), state_schema)
         _check_choice(recipe.tool_choice, plan.tools)
         system = system_prompt if system_prompt is not None else recipe.system or None

@@ -1,7 +1,7 @@
 """What do hooks and wrappers get of the history? Copies whose arguments and meta cannot be changed in place.
 
 Each message is copied once, and the copy is handed out to every hook: copying a long history for each of them would
-cost more than the rest of the loop. `copied` gives plain data that can be edited.
+cost more than the rest of the loop.
 Not here: the history itself (`toolkit.agents.state`).
 """
 
@@ -12,15 +12,6 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from toolkit.messages import ChatMessage, ChatRole, ToolCall
-
-
-def copied(value: Any) -> Any:
-    """Return a plain copy of JSON data that can be edited; other objects in it stay the same."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    return value
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.agents.requests import Command
-from toolkit.errors import ToolArgumentsError
+from toolkit.errors import ToolArgumentsError, closest
 from toolkit.execution.arguments import as_object
 from toolkit.execution.invoker import ToolInvoker
 from toolkit.extraction.coerce import Coercion
@@ -42,15 +42,17 @@ class OneTool(ToolInvoker):
 
 
 def fit(tool: Tool, arguments: Any) -> dict[str, Any]:
-    """Coerce arguments to a tool's schema without loss, and leave out names that it does not have.
+    """Coerce arguments to a tool's schema without loss, and leave out names that are nothing like those it has.
 
     >>> add = Tool("add", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
     >>> fit(add, {"x": "1", "zzz": 9})
     {'x': 1}
     """
     given = as_object(arguments, tool.name)
-    if "properties" in tool.parameters and not tool.parameters.get("additionalProperties"):
-        given = {name: value for name, value in given.items() if name in tool.properties}
+    schema = tool.parameters
+    if "properties" in schema and not (schema.get("additionalProperties") or schema.get("patternProperties")):
+        unsaid = [name for name in tool.properties if name not in given]  # one of them may be meant by a misspelt name
+        given = {name: v for name, v in given.items() if name in tool.properties or closest(str(name), unsaid, n=1)}
     fitted = Coercion(tool.parameters).arguments(given)
     # a number where text is wanted is a mistake the model should hear of
     return {n: given[n] if isinstance(v, str) and not isinstance(given[n], str) else v for n, v in fitted.items()}

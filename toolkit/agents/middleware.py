@@ -66,11 +66,14 @@ class AgentMiddleware:
     Attributes:
         tools: further tools, offered before the agent's own.
         state_schema: further state fields; see `toolkit.agents.state`.
+        tools_named: names of the tools that it is for; one that is misspelt is an error when the agent is made.
         holds_tokens: what the model writes is streamed only once `after_model` has seen it, since a hook hides some.
     """
 
     tools: Sequence[Any] = ()
     state_schema: Any = None
+    tools_named: Sequence[str] = ()
+    needs_tools = False  # whether it is of no use without those
     holds_tokens = False
     __class_getitem__: Any = classmethod(GenericAlias)  # as in LangChain: `class Mine(AgentMiddleware[MyState])`
     may_be_numbered = False  # a `name` of one's own is taken as unique unless this is set

@@ -1,7 +1,7 @@
 """Work out once what an agent's middleware means: chains of hooks, state fields, tools, names.
 
 Everything that can be wrong with a list of middleware is found here, when the agent is built: a name given twice,
-a tool given twice, a jump to tools without tools; and a hook that a sync run cannot use, when a run starts.
+a tool given twice or missing, a jump to tools without tools; and a hook that a sync run cannot use, when a run starts.
 Not here: running the hooks (`toolkit.agents.loop`, `toolkit.agents.performer`).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from toolkit.agents.middleware import HOOKS, NODE_HOOKS, AgentMiddleware, has_hook, has_when, jump_targets
 from toolkit.agents.state import StateField, schema_fields
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, closest, did_you_mean
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.tools import Tool, as_tools
 
@@ -72,13 +72,21 @@ class Plan:
                 raise ConfigError(f"{item!r} is no middleware. Give AgentMiddleware instances.{hint}")
         object.__setattr__(self, "names", _unique_names(self.middleware))
         self._check_jumps()
-        _ = self.tools, self.fields
+        self._check_needs()
+        _ = self.fields
 
     def _check_jumps(self) -> None:
         for name, item in zip(self.names, self.middleware, strict=True):
             for hook in NODE_HOOKS:
                 if "tools" in jump_targets(item, hook) and not self.has_tools:
                     raise ConfigError(f"{name}.{hook} may jump to 'tools', but this agent has none. Give it tools.")
+
+    def _check_needs(self) -> None:
+        for name, item in zip(self.names, self.middleware, strict=True):
+            for tool in item.tools_named:
+                if tool not in self.by_name and (item.needs_tools or closest(tool, self.tool_names, n=1)):
+                    near = did_you_mean(tool, self.tool_names)
+                    raise ConfigError(f"{name} is for tool {tool!r}, which this agent does not have. {near}")
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from types import GenericAlias, MappingProxyType
 from typing import Any, Self
 
-from toolkit.agents.copies import copied
-from toolkit.agents.runtime import Runtime, request_of
+from toolkit.agents.runtime import Runtime
+from toolkit.execution.arguments import copied
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel
 from toolkit.tools import Tool
+from toolkit.tools.injected import request_of
 
 _set = object.__setattr__
 # LangChain's classes are generic: `ModelRequest[Context]` stands in annotations
@@ -299,7 +300,10 @@ class ToolCallRequest(_Frozen):
         """Return what the caller gave as `context=`."""
         return self.runtime.context
 
-    for_tool = staticmethod(request_of)
+    @staticmethod
+    def for_tool(state: Any, call: Any) -> Any:
+        """Return what a tool is given for a parameter of this type."""
+        return request_of(state)
 
     def __repr__(self) -> str:
         return f"ToolCallRequest({repr(self.tool_call.name)[1:-1]}, registered={self.tool is not None})"[:100]

@@ -13,9 +13,10 @@ from types import GenericAlias
 from typing import Any, ClassVar
 
 from toolkit.agents.modes import BLOCKING, YIELDING, Mode, at_once
-from toolkit.errors import ModelError, ToolInvocationError
+from toolkit.errors import ModelError
 from toolkit.messages import ChatMessage, ToolCall, as_messages
 from toolkit.models.base import ChatModel, Reply
+from toolkit.tools.injected import request_of
 from toolkit.traces import Trace
 
 CHARACTERS = 4  # per token, of English text and JSON in common vocabularies
@@ -41,18 +42,6 @@ def _text(message: ChatMessage) -> str:
         json.dumps(call.arguments, ensure_ascii=False, default=str) + call.tool_name for call in message.tool_calls
     )
     return "".join([*message.texts, *calls, *(str(result.result) for result in message.tool_call_results)])
-
-
-def request_of(state: Any) -> Any:
-    """Return the request of the call whose tool is given this state.
-
-    Raises:
-        ToolInvocationError: no agent runs the call.
-    """
-    request = getattr(state, "request", None)
-    if request is None:
-        raise ToolInvocationError("This tool asks for its call or its run, which only an Agent can give.")
-    return request
 
 
 @dataclass
@@ -92,7 +81,7 @@ class Runtime:
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     @staticmethod
-    def for_tool(state: Any) -> Any:
+    def for_tool(state: Any, call: Any) -> Any:
         """Return the runtime of the run that is given this state; see `ToolCallRequest`."""
         return request_of(state).runtime
 

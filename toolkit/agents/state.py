@@ -23,6 +23,7 @@ from typing import Any, NotRequired, Required
 from toolkit.agents.copies import Copies
 from toolkit.agents.pairs import paired, with_ids
 from toolkit.errors import ConfigError, UpdateError, did_you_mean
+from toolkit.execution.state import own
 from toolkit.messages import ChatMessage, ChatRole, ToolCall, ToolCallResult, as_messages
 
 REMOVE_ALL = "__remove_all__"
@@ -137,10 +138,7 @@ class RunState:
 
     def view(self) -> dict[str, Any]:
         """Return a copy for hooks; editing it changes nothing here."""
-        seen = self.values.copy()
-        for key, value in self.values.items():
-            if isinstance(value, (list, dict, set)):
-                seen[key] = copy.copy(value)
+        seen = {key: own(value) for key, value in self.values.items()}
         seen["messages"] = self.copies.of(self.messages)
         return seen
 

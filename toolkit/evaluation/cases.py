@@ -22,6 +22,7 @@ from typing import Any
 from toolkit import resources
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.matching import check_matcher
+from toolkit.evaluation.reachable import unreachable
 from toolkit.evaluation.scenarios import DATA_KEYS, EXPECT_KEYS, Scenario, check_state, scenario_of
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.tools import Tool, as_tool, as_tools
@@ -158,8 +159,8 @@ def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | 
     """Load cases.
 
     Args:
-        source: a name that `list_cases` gives, "all" for all single requests, "runs" for all whole runs, a path to a
-            JSONL file, or cases themselves.
+        source: a name that `list_cases` gives, "all" for all single requests, "demo" for the easy ones of them, "runs"
+            for all whole runs, a path to a JSONL file, or cases themselves.
         tags: keep only the cases that carry all of these.
         worlds: worlds of your own that the cases name, {"bank": Bank}.
 
@@ -179,17 +180,18 @@ def load_cases(source: str | Path | Iterable[Any], *tags: str, worlds: Worlds | 
                 f"The id {name!r} of a case holds half a character. Results are paired by id; write it anew."
             )
     cases = Cases(tuple(found))
-    return cases.tagged(*tags) if tags else cases
+    wanted = (*tags, "demo") if source == "demo" else tags
+    return cases.tagged(*wanted) if wanted else cases
 
 
 def _paths(source: str | Path) -> list[Path]:
     folder, known = resources.root() / "data" / "cases", list_cases()
-    if str(source) in ("all", "runs"):
+    if str(source) in ("all", "demo", "runs"):
         return [folder / f"{name}.jsonl" for name in known if name.startswith("runs/") == (str(source) == "runs")]
     for path in (folder / f"{source}.jsonl", Path(source).expanduser()):
         if path.is_file():
             return [path]
-    names = ", ".join([*known, "all", "runs"])
+    names = ", ".join([*known, "all", "demo", "runs"])
     raise ConfigError(f"There is no case file {str(source)!r}. Give the path of a JSONL file, or: {names}.")
 
 
@@ -265,6 +267,8 @@ def case_from_dict(
         raise ConfigError(f"{where}: domain must be text, not {data['domain']!r:.100}.")
     calls = _expected(data.get("expect"), offered, where)
     scenario = scenario_of(data, [tool.name for tool in offered], world, where)
+    for item in scenario.results if scenario else ():  # a result for a call that cannot be is never given
+        _check_arguments(item.get("arguments", {}), {tool.name: tool for tool in offered}[item["name"]], where)
     tags = tuple(map(str, _list(data, "tags", where)))
     return Case(data["id"], messages, offered, calls, tags, data.get("domain", domain), scenario)
 
@@ -312,10 +316,18 @@ def _expected(expect: Any, tools: tuple[Tool, ...], where: str) -> tuple[dict[st
             raise ConfigError(
                 f"{where}: expects a call of {call.get('name')!r}, which is not offered: {list(offered)}."
             )
-        for name, value in call.get("arguments", {}).items():
-            # an argument that no call could give would never come out right
-            if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):
-                hint = did_you_mean(name, tool.properties)
-                raise ConfigError(f"{where}: {tool.name!r} has no parameter {name!r} to expect. {hint}")
-            check_matcher(value, where)
+        _check_arguments(call.get("arguments", {}), tool, where)
     return tuple({"name": call["name"], "arguments": dict(call.get("arguments", {}))} for call in calls)
+
+
+def _check_arguments(arguments: Mapping[str, Any], tool: Tool, where: str) -> None:
+    """Refuse an argument that no call could give: it would never come out right."""
+    if not isinstance(arguments, Mapping):
+        raise ConfigError(f"{where}: arguments of {tool.name!r} must be an object, not {arguments!r:.100}.")
+    for name, value in arguments.items():
+        if tool.properties and name not in tool.properties and not tool.parameters.get("additionalProperties"):
+            hint = did_you_mean(name, tool.properties)
+            raise ConfigError(f"{where}: {tool.name!r} has no parameter {name!r} to expect. {hint}")
+        check_matcher(value, where)
+        if problem := unreachable(value, tool.properties.get(name), tool.parameters, f"{tool.name}.{name}"):
+            raise ConfigError(f"{where}: {problem}")

@@ -43,7 +43,7 @@ def matches(expected: Any, got: Any) -> bool:
 
 
 def _matches(matcher: Mapping[str, Any], got: Any) -> bool:
-    kind, value = _parts(matcher)
+    kind, value = matcher_parts(matcher)
     if kind == "$any":
         return True
     if kind == "$optional":
@@ -102,6 +102,8 @@ def assignment(fits: Sequence[Sequence[bool]]) -> list[int | None]:
     """
     if not fits or not fits[0]:
         return [None] * len(fits)
+    if len(fits) == 1:
+        return [next((column for column, fit in enumerate(fits[0]) if fit), None)]
     from scipy.optimize import linear_sum_assignment
 
     width = len(fits[0])
@@ -143,7 +145,7 @@ def is_matcher(value: Any) -> bool:
     return isinstance(value, Mapping) and any(isinstance(key, str) and key.startswith("$") for key in value)
 
 
-def _parts(matcher: Mapping[str, Any]) -> tuple[str, Any]:
+def matcher_parts(matcher: Mapping[str, Any]) -> tuple[str, Any]:
     """Return what kind a matcher is, and what it compares with."""
     return next((key, value) for key, value in matcher.items() if isinstance(key, str) and key.startswith("$"))
 
@@ -158,7 +160,7 @@ def check_matcher(value: Any, where: str) -> None:
         for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
             check_matcher(item, where)
         return
-    kind, inner = _parts(value)
+    kind, inner = matcher_parts(value)
     if kind not in MATCHERS or set(value) - {kind, "within"}:
         raise ConfigError(f"{where}: {dict(value)!r} is no matcher. {did_you_mean(kind, MATCHERS)}")
     if kind == "$any_of" and not (isinstance(inner, list) and inner):
@@ -185,7 +187,7 @@ def describe(value: Any) -> str:
     """
     if not is_matcher(value):
         return repr(value)
-    kind, inner = _parts(value)
+    kind, inner = matcher_parts(value)
     if kind == "$any_of":
         return " or ".join(describe(item) for item in inner)
     if kind == "$optional":

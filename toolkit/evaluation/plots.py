@@ -8,7 +8,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from toolkit.errors import UserError
+from toolkit.errors import UserError, install_hint
 from toolkit.evaluation.scoring import OUTCOMES
 
 # right in greens, wrong in reds to yellow, left out in greys; told apart by lightness as well
@@ -47,7 +47,7 @@ def _figure(**options: Any) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UserError("Plots need matplotlib: pip install 'local-tool-calling[notebook]'.") from None
+        raise UserError(f"Plots need matplotlib. {install_hint('notebook')}") from None
 
     class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:

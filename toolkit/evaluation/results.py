@@ -1,7 +1,7 @@
 """Turn the rows of a run into tables: Result, Comparison.
 
-A rate is k/n with a Wilson interval. n counts the replies that were judged; overflow, degenerate and server_fault
-stand apart in `left_out`, never silently against a recipe.
+A rate is k/n with a Wilson interval over the cases. n counts the replies that were judged; overflow, degenerate and
+server_fault stand apart in `left_out`, never silently against a recipe.
 Not here: the verdict itself (`toolkit.evaluation.scoring`), plots (`toolkit.evaluation.plots`).
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluation.saving import save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
-from toolkit.evaluation.statistics import NAN, Comparison, Rate, compare_rows, holm
+from toolkit.evaluation.statistics import ALPHA, NAN, Comparison, Rate, compare_pairs, holm
 from toolkit.recipes import Recipe
 from toolkit.traces.json_text import MOST_SHOWN, frame_html, writable
 from toolkit.traces.text import printable
@@ -49,9 +49,10 @@ class Result:
             by: another column to split by, such as "domain" or "arm".
 
         Returns:
-            DataFrame with right, judged, rate, low, high (0 to 1); right ones among the cases where a call, and
+            DataFrame with right, judged, cases, rate, low, high (0 to 1); right ones among the cases where a call, and
             where none was right, and false calls among the latter; left_out as text; mean tokens and seconds a
-            reply; tokens read and written for each success; of whole runs, the mean number of model calls.
+            reply; tokens read and written for each success; of whole runs, the mean number of model calls, and how
+            those ended that did not come to an answer.
 
         Raises:
             ConfigError: no such column.
@@ -73,7 +74,8 @@ class Result:
         for name in (a, b):
             if name not in self.names:
                 raise ConfigError(f"No recipe {name!r} in these results. {did_you_mean(name, self.names)}")
-        return compare_rows(self._judged(a), self._judged(b), a, b)
+        judged, cases = self._judged
+        return compare_pairs(a, b, judged[a].to_numpy(), judged[b].to_numpy(), cases)
 
     def comparisons(self) -> Any:
         """Return every pair of recipes as a DataFrame, with Holm's correction over all of them."""
@@ -91,7 +93,9 @@ class Result:
         wrong = self.rows[~self.rows["right"]]
         if recipe is not None:
             wrong = wrong[wrong["recipe"] == recipe]
-        wanted = ["recipe", "case", "outcome", "detail", "question", "expected", "calls", "text"]
+        wanted = [
+            "recipe", "case", "tags", "outcome", "detail", "question", "expects_call", "expected", "calls", "text"
+        ]  # fmt: skip
         return wrong.reindex(columns=wanted).reset_index(drop=True)
 
     def outcomes(self) -> Any:
@@ -111,7 +115,7 @@ class Result:
         if not len(table):
             raise ConfigError("No reply was judged: all were overflow, degenerate or server_fault. See outcomes().")
         top = table.sort_values(["rate", "tokens_per_success"], ascending=[False, True]).iloc[0]
-        return Best(str(top["recipe"]), Rate.of(int(top["right"]), int(top["judged"])))
+        return Best(str(top["recipe"]), Rate.of(*map(int, top[_COUNTS])))
 
     def answer(self) -> str:
         """Say which recipe did best or which are level, on how many replies, and how sure that is."""
@@ -128,12 +132,17 @@ class Result:
         if not others:
             return f"{best.name} leads: {rate}."
         second = next(iter(others))
-        gap = self.compare(best.name, second)
+        pairs = self.comparisons()
+        pair = pairs[(pairs["a"].isin(rest := {best.name, second})) & (pairs["b"].isin(rest))].iloc[0]
+        gap, p = self.compare(best.name, second), float(pair["p_holm"])
         level = [name for name, other in others.items() if other == best.rate.rate]
         if level:
             return f"No recipe leads: {best.name}, {rate}, is level with {', '.join(level)}. {gap!r}."
-        sure = "and the data separate it from" if gap.low > 0 else "but the data do not separate it from"
-        return f"{best.name} leads: {rate}, {sure} {second}: {gap.describe()}."
+        corrected = f", {p:.3g} after Holm's correction over {len(pairs)} comparisons" if len(pairs) > 1 else ""
+        # the best was picked after looking, so every pair counts as a comparison made
+        surely = gap.difference > 0 and p < ALPHA
+        sure = "and the data separate it from" if surely else "but the data do not separate it from"
+        return f"{best.name} leads: {rate}, {sure} {second}: {gap.describe()}{corrected}."
 
     def best_against_rest(self) -> list[Comparison]:
         """Compare the best recipe with each other one; nothing where there is no other, or no reply was judged."""
@@ -173,9 +182,14 @@ class Result:
         recipes = [Recipe.load(file) for file in sorted((Path(folder) / "recipes").glob("*.toml"))]
         return cls(rows, sorted(recipes, key=lambda recipe: place.get(recipe.name, len(place))))
 
-    def _judged(self, name: str) -> Any:
-        rows = self.rows[(self.rows["recipe"] == name) & ~self.rows["outcome"].isin(LEFT_OUT)]
-        return rows.set_index(["case", "repeat"])["right"].astype(int)
+    @cached_property
+    def _judged(self) -> tuple[Any, Any]:
+        """Return one line for each case and repeat: 1 or 0 for each recipe, NaN where not judged; and its case."""
+        import pandas as pd
+
+        rows = self.rows.assign(right=self.rows["right"].astype(float).mask(self.rows["outcome"].isin(LEFT_OUT)))
+        table = rows.pivot_table(values="right", index=["case", "repeat"], columns="recipe", dropna=False)
+        return table.reindex(columns=self.names), pd.factorize(table.index.get_level_values("case"))[0]
 
     def to_text(self) -> str:
         """Return the table as lines for a terminal, with the reasons why replies were left out."""
@@ -208,13 +222,13 @@ class Best:
 def summarise(rows: Any) -> dict[str, Any]:
     """Return k, n, rate, interval and cost of some rows of a result."""
     judged = rows[~rows["outcome"].isin(LEFT_OUT)]
-    rate = Rate.of(int(judged["right"].sum()), len(judged))
+    rate = Rate.of(int(judged["right"].sum()), len(judged), judged["case"].nunique())
     calls, quiet = judged[judged["expects_call"]], judged[~judged["expects_call"]]
-    left = rows["outcome"][rows["outcome"].isin(LEFT_OUT)].value_counts()
     spent = _total(rows, "prompt_tokens") + _total(rows, "completion_tokens")
     return {
         "right": rate.k,
         "judged": rate.n,
+        "cases": rate.cases,
         "rate": rate.rate,
         "low": rate.low,
         "high": rate.high,
@@ -224,13 +238,23 @@ def summarise(rows: Any) -> dict[str, Any]:
         "false_calls": int((quiet["outcome"] == "wrong_call").sum()),
         "abstentions_judged": len(quiet),
         "broken": int((judged["outcome"] == "broken_call").sum()),
-        "left_out": ", ".join(f"{count} {name}" for name, count in left.items()),
+        "left_out": _counted(rows["outcome"][rows["outcome"].isin(LEFT_OUT)]),
         "prompt_tokens": _mean(rows, "prompt_tokens"),
         "completion_tokens": _mean(rows, "completion_tokens"),
         "seconds": _mean(rows, "seconds"),
         "tokens_per_success": spent / rate.k if rate.k else NAN,
-        **({"requests": _mean(rows, "requests")} if "requests" in rows else {}),  # whole runs make several
+        **(_of_runs(rows) if "requests" in rows else {}),
     }
+
+
+def _of_runs(rows: Any) -> dict[str, Any]:
+    """Return what only whole runs have: several requests, and ends that are no answer."""
+    stopped = rows["stop_reason"].fillna("error").mask(rows["detail"].str.startswith("limit: "), "limit")
+    return {"requests": _mean(rows, "requests"), "stopped": _counted(stopped[~stopped.isin(_ANSWERED)])}
+
+
+def _counted(words: Any) -> str:
+    return ", ".join(f"{count} {word}" for word, count in words.value_counts().items())
 
 
 def _total(rows: Any, column: str) -> float:
@@ -241,6 +265,8 @@ def _mean(rows: Any, column: str) -> float:
     return float(rows[column].astype(float).mean()) if column in rows else NAN
 
 
+_ANSWERED = ("done", "return_direct")  # ends of a run that gave an answer
+_COUNTS = ["right", "judged", "cases"]  # what a rate is made of
 _DIGITS = {"prompt_tokens": 0, "completion_tokens": 0, "seconds": 2, "tokens_per_success": 0, "requests": 1}
 _OUT_OF = dict.fromkeys(("abstentions_right", "false_calls"), "abstentions_judged") | {"calls_right": "calls_judged"}
 _HEADINGS = {
@@ -260,10 +286,12 @@ def display_table(table: Any) -> Any:
     shown = table.copy()
     for column in _DIGITS.keys() & set(shown):
         shown[column] = ["–" if isnan(value) else f"{value:,.{_DIGITS[column]}f}" for value in shown[column]]
-    shown["right"] = [repr(Rate.of(int(k), int(n))) for k, n in zip(table["right"], table["judged"], strict=True)]
+    shown["right"] = [repr(Rate.of(*map(int, counts))) for counts in table[_COUNTS].to_numpy()]
     for column, out_of in _OUT_OF.items():
         shown[column] = [f"{k}/{n}" for k, n in zip(table[column], table[out_of], strict=True)]
-    return shown.drop(columns=["judged", "rate", "low", "high", *set(_OUT_OF.values())]).rename(columns=_HEADINGS)
+    return shown.drop(columns=["judged", "cases", "rate", "low", "high", *set(_OUT_OF.values())]).rename(
+        columns=_HEADINGS
+    )
 
 
 def readable(frame: Any, wrap: bool = True) -> Any:

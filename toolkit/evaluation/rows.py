@@ -20,7 +20,7 @@ from toolkit.traces import Trace
 Row = dict[str, Any]
 
 NO_FACTS: Row = {
-    **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason"), ""),
+    **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason", "disarmed"), ""),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
     **dict.fromkeys(("seconds", "load_seconds"), 0.0),
     "from_store": False,
@@ -58,6 +58,7 @@ def facts_of_reply(asked: Asked) -> Row:
         "repairs": " ".join(found.repairs),
         "text": reply.text,
         "finish_reason": reply.finish_reason,
+        "disarmed": sent_as(asked.disarmed),
         **_costs([reply]),
     }
 
@@ -75,6 +76,7 @@ def facts_of_run(trace: Trace) -> Row:
         "repairs": " ".join(dict.fromkeys(repair for extraction in read for repair in extraction.repairs)),
         "text": answer_of(trace),
         "finish_reason": replies[-1].finish_reason if replies else "",
+        "disarmed": "",
         **_costs(replies),
         "requests": len(replies),
         "trajectory": _as_text(
@@ -82,6 +84,11 @@ def facts_of_run(trace: Trace) -> Row:
         ),
         "stop_reason": trace.stop_reason,
     }
+
+
+def sent_as(disarmed: Sequence[tuple[str, str]]) -> str:
+    """Return the texts that were sent otherwise than they were given, as they were sent."""
+    return "\n".join(sent for _, sent in disarmed)
 
 
 def _call(call: ToolCall) -> Row:
@@ -102,10 +109,10 @@ def _costs(replies: Sequence[Reply]) -> Row:
     return {**row, "from_store": bool(replies) and all(reply.from_store for reply in replies)}
 
 
-def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_as_text = json.JSONEncoder(ensure_ascii=False).encode  # making one takes as long as using it
 
 
 def storable(row: Row) -> Row:
     """Replace lone surrogates, which a model can write and no table can hold."""
-    return {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in row.items()}
+    odd = {k: v for k, v in row.items() if type(v) is str and not v.isascii()}
+    return {**row, **{k: v.encode("utf-8", "replace").decode() for k, v in odd.items()}}

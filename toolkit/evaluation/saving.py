@@ -5,9 +5,9 @@ Not here: what the tables say (`toolkit.evaluation.results`).
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,15 +17,21 @@ from toolkit.errors import ConfigError
 from toolkit.prompting.protocols import Protocol, is_bundled
 from toolkit.recipes import Recipe
 
+# what a result is made of; the store of replies is shared by all results of a folder
+_FILES = ("table.csv", "table.parquet", "rows.csv", "rows.parquet", "recipes", "evaluate.ipynb", "report.html")
+
 
 def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe]) -> Path:
     """Write table and rows (DataFrames, as CSV and Parquet) and one TOML a recipe into a folder, and return it.
+
+    Another result that lies there, one with rows that this one lacks, is moved to `earlier/TIME` in the folder first,
+    with all its files (Source: NeMo-Agent-Toolkit#325, metacoder#24).
 
     Raises:
         ConfigError: the folder cannot be written.
     """
     folder = writable_folder(folder)
-    _warn_of_another(folder, rows)
+    _set_aside(folder, rows)
     table.to_csv(folder / "table.csv", index=False, float_format="%.6g")
     table.to_parquet(folder / "table.parquet", index=False)
     rows.to_csv(folder / "rows.csv", index=False)
@@ -42,20 +48,38 @@ def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe
     return folder
 
 
-def _warn_of_another(folder: Path, rows: Any) -> None:
-    """Say so where a folder holds rows that would be lost."""
+def _set_aside(folder: Path, rows: Any) -> None:
+    """Move the files of another result into a folder of their own, and say so."""
+    if not (lost := _lost(folder, rows)):
+        return
+    made = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime((folder / "rows.parquet").stat().st_mtime))
+    places = (folder / "earlier" / f"{made}{more}" for more in ("", *(f"_{n}" for n in range(2, 1000))))
+    aside = next(place for place in places if not place.exists())
+    try:
+        aside.mkdir(parents=True)
+        for path in [folder / name for name in _FILES if (folder / name).exists()]:
+            path.rename(aside / path.name)
+    except OSError as error:
+        raise ConfigError(f"Cannot move what is in {str(folder)!r}: {error.strerror}. Choose another folder.") from None
+    warnings.warn(
+        f"{str(folder)!r} held another result; {lost} of its rows are not in this one, so it was moved to "
+        f"{str(aside)!r}. Its replies stay in the store.",
+        stacklevel=4,
+    )
+
+
+def _lost(folder: Path, rows: Any) -> int:
+    """Return how many rows of the result in a folder are not among these."""
     import pandas as pd
 
-    with contextlib.suppress(OSError, ValueError, KeyError):  # there is none, or none of ours
-        keys = ["recipe_hash", "case", "repeat"]
+    keys = ["recipe", "recipe_hash", "case", "repeat", "outcome", "text"]
+    if not (folder / "rows.parquet").is_file():
+        return 0
+    try:
         before = pd.read_parquet(folder / "rows.parquet", columns=keys)
-        lost = set(map(tuple, before.to_numpy())) - set(map(tuple, rows[keys].to_numpy()))
-        if lost:
-            warnings.warn(
-                f"{str(folder)!r} held another result; {len(lost)} of its rows are not in this one and are replaced. "
-                "Their replies stay in the store. Name another folder to keep both.",
-                stacklevel=4,
-            )
+    except (OSError, ValueError, KeyError):  # damaged, or of another version
+        return 1
+    return len(set(map(tuple, before.to_numpy())) - set(map(tuple, rows.reindex(columns=keys).to_numpy())))
 
 
 def save_recipe(recipe: Recipe, folder: Path, name: str) -> Path:

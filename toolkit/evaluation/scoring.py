@@ -9,6 +9,8 @@
     degenerate        the reply is empty, or loops until its end │ a prompt
     server_fault      the server failed                          ┘
 
+A call held to a schema that breaks a keyword which no grammar can say (`maximum`, `multipleOf`, …) is the model's
+choice, and so a wrong call; one that is not even of the schema's shape is the fault of a server that forgot it.
 Not here: whole runs (`toolkit.evaluation.trajectories`), intervals and tables (`toolkit.evaluation.results`).
 """
 
@@ -23,7 +25,9 @@ from toolkit.evaluation.matching import assignment, differences
 from toolkit.extraction.types import Extraction
 from toolkit.messages import ToolCall
 from toolkit.models.base import Reply
+from toolkit.models.schemas import broken
 from toolkit.tools import Tool
+from toolkit.traces.json_text import loads
 
 Outcome = Literal[
     "right_call",
@@ -65,13 +69,15 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
     fault = reply.fault
     if fault and fault.kind == "overflow":
         return Verdict("overflow", fault.message)
-    if fault and fault.kind != "parse":
+    tools = {tool.name: tool for tool in case.tools}
+    not_held = _not_held(reply, extraction, tools) if fault and fault.kind == "schema_not_honoured" else None
+    if fault and not_held is None and fault.kind != "parse":
         return Verdict("server_fault", f"{fault.kind}: {fault.message}")
     if extraction.calls:
         if not case.expects_call:
             names = ", ".join(call.tool_name for call in extraction.calls)
-            return Verdict("wrong_call", f"expected no call, got {names}")
-        wrong = call_differences(case.calls, extraction.calls, {tool.name: tool for tool in case.tools})
+            return Verdict("wrong_call", "; ".join([f"expected no call, got {names}", *(not_held or ())]))
+        wrong = [*call_differences(case.calls, extraction.calls, tools), *(not_held or ())]
         return Verdict("wrong_call", "; ".join(wrong)) if wrong else Verdict("right_call")
     if (found := degenerate(reply)) and not fault:
         return Verdict("degenerate", found)
@@ -84,6 +90,35 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
     if case.expects_call:
         return Verdict("wrong_abstention", f"expected {', '.join(call['name'] for call in case.calls)}")
     return Verdict("right_abstention")
+
+
+# what a grammar made of a schema always says: an error of any other keyword is one that decoding cannot prevent
+_SHAPE = frozenset({"type", "enum", "const", "required", "additionalProperties", "falseSchema"})
+_CONDITIONAL = ("then", "else", "dependentRequired", "dependentSchemas")
+
+
+def _not_held(reply: Reply, extraction: Extraction, tools: Mapping[str, Tool]) -> list[str] | None:
+    """Return what calls break that decoding could not hold; None where it held nothing at all."""
+    try:
+        loads(reply.text)
+    except ValueError:
+        return None
+    if not extraction.calls or any(call.repairs or call.tool_name not in tools for call in extraction.calls):
+        return None
+    errors = [error for call in extraction.calls for error in broken(call.arguments, tools[call.tool_name].parameters)]
+    words = [_beyond_shape(error) for error in errors]
+    if None in words:
+        return None
+    return [f"decoding did not hold {word}: {error.message}" for word, error in zip(words, errors, strict=True)]
+
+
+def _beyond_shape(error: Any) -> str | None:
+    """Return the keyword that a value of the right shape breaks; of several schemas, in the one whose shape it has."""
+    branches = [[_beyond_shape(inner) for inner in branch] for branch in getattr(error.kind, "context", None) or ()]
+    if branches and [] not in branches:  # one that fits breaks oneOf by fitting too
+        return next((words[0] for words in branches if None not in words), None)
+    name: str = next((step for step in error.schema_path if step in _CONDITIONAL), error.kind.name)
+    return None if name in _SHAPE else name
 
 
 def call_differences(

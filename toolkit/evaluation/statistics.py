@@ -6,20 +6,26 @@ scipy does the work and is imported late. What cannot be estimated is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 NAN = float("nan")
-CONFIDENCE = 0.95
+ALPHA = 0.05
+Z = 1.959963984540054  # of the intervals, which leave that much out
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
     """Hold k of n with its Wilson interval; n = 0 gives NaN.
 
+    Repeats of one case tell little more than one of them: the interval is that of as many tries as there are cases.
+
     >>> Rate.of(21, 50)
     21/50 = 42 % [29, 56]
+    >>> Rate.of(16, 16, cases=2)
+    16/16 (2 cases) = 100 % [34, 100]
     """
 
     k: int
@@ -27,76 +33,90 @@ class Rate:
     rate: float
     low: float
     high: float
+    cases: int
 
     @classmethod
-    def of(cls, k: int, n: int) -> Rate:
-        """Return the rate of `k` successes in `n` tries."""
+    def of(cls, k: int, n: int, cases: int | None = None) -> Rate:
+        """Return the rate of `k` successes in `n` tries on `cases` cases, which are as many where each came once."""
         if n == 0:
-            return cls(0, 0, NAN, NAN, NAN)
-        from scipy.stats import binomtest
-
-        interval = binomtest(k, n).proportion_ci(CONFIDENCE, method="wilson")
-        return cls(k, n, k / n, float(interval.low), float(interval.high))
+            return cls(0, 0, NAN, NAN, NAN, 0)
+        clusters = n if cases is None else cases
+        low, high = _wilson(k / n, clusters)
+        return cls(k, n, k / n, low, high, clusters)
 
     def __repr__(self) -> str:
         if self.n == 0:
             return "0/0"
-        return f"{self.k}/{self.n} = {self.rate:.0%} [{100 * self.low:.0f}, {100 * self.high:.0f}]".replace("%", " %")
+        of = f" ({self.cases} case{'s' * (self.cases > 1)})" if self.cases != self.n else ""
+        return f"{self.k}/{self.n}{of} = {self.rate:.0%} [{100 * self.low:.0f}, {100 * self.high:.0f}]".replace(
+            "%", " %"
+        )
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Return the exact two-sided p-value of McNemar's test: pairs that only the one, and only the other got right.
-
-    >>> mcnemar(0, 0)
-    1.0
-    """
-    if only_a + only_b == 0:
-        return 1.0
-    from scipy.stats import binomtest
-
-    return float(binomtest(min(only_a, only_b), only_a + only_b, 0.5).pvalue)
+def _wilson(rate: float, n: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of n tries; 0 and 1 are its ends where nothing, or all, succeeded."""
+    middle, half = rate + Z * Z / (2 * n), Z * math.sqrt(rate * (1 - rate) / n + (Z / (2 * n)) ** 2)
+    scale = 1 + Z * Z / n
+    return max(0.0, (middle - half) / scale) if rate else 0.0, min(1.0, (middle + half) / scale) if rate < 1 else 1.0
 
 
-def bootstrap_difference(
-    a: Sequence[float], b: Sequence[float], clusters: Sequence[object] | None = None
-) -> tuple[float, float]:
-    """Return a percentile interval of mean(a) - mean(b) over paired items, from 5,000 seeded resamples.
+def paired_test(differences: Iterable[int]) -> float:
+    """Return the exact two-sided p-value of a paired test over cases: were the two recipes' names drawn by lot?
+
+    Where each case was asked once this is McNemar's exact test. With repeats a case keeps them together, since they
+    stand and fall together: its sum changes sign as a whole (a permutation test).
 
     Args:
-        a: one value an item, 1 for right and 0 for wrong.
-        b: the same items, in the same order.
-        clusters: what stands and falls together, such as repeats of one case; drawn as a whole.
+        differences: for each case, how many more of its repeats the first got right than the second.
 
-    Returns:
-        (low, high); NaN where there is no item. Where every cluster has the same mean difference, resampling cannot
-        vary and `_uniform_difference` gives the interval instead.
+    >>> paired_test([1, 1, 1, 1, 1, 1, 0, 0])
+    0.03125
     """
     import numpy as np
+    from scipy.stats import binom
 
-    difference = np.asarray(a, float) - np.asarray(b, float)
-    if difference.size == 0:
-        return NAN, NAN
-    labels = np.unique(np.asarray(range(len(a)) if clusters is None else clusters, str), return_inverse=True)[1]
-    sums = np.bincount(labels, difference)
-    sizes = np.bincount(labels)
-    if np.ptp(sums / sizes) < 1e-9:
-        return _uniform_difference(float(sums.sum() / sizes.sum()), sums.size)
-    draws = np.random.default_rng(0).integers(0, sums.size, (5000, sums.size))
-    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    given = list(differences)
+    chances, most = np.ones(1), 0  # of each sum from -most to most
+    for size, count in Counter(map(abs, filter(None, given))).items():
+        steps = np.zeros(2 * size * count + 1)
+        steps[:: 2 * size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        chances, most = np.convolve(chances, steps), most + size * count
+    as_far = np.abs(np.arange(-most, most + 1)) >= abs(sum(given))
+    return min(1.0, float(f"{chances[as_far].sum():.12g}"))  # without what rounding leaves of a sum
 
 
-def _uniform_difference(difference: float, clusters: int) -> tuple[float, float]:
-    """Return an interval of a difference that all clusters have in common.
+def difference_interval(only_a: float, only_b: float, n: float) -> tuple[float, float]:
+    """Return the score interval (95 %) of a difference of paired rates; NaN where there is no pair.
 
-    None of them fell otherwise. The share that would is at most Wilson's upper limit for 0 of `clusters`, and those
-    may differ by anything from -1 to 1. At -1, 0 and 1 this is the score interval of Tango (Statistics in Medicine
-    17, 1998, 891-908) for that many pairs; in between, which only repeats reach, it runs straight from one to the next.
+    It keeps a width whatever the pairs are, where a bootstrap or a Wald interval ends in a point (Source:
+    lm-evaluation-harness#4070). After Tango, Statistics in Medicine 17 (1998), 891-908.
+
+    Args:
+        only_a: pairs that only the first got right.
+        only_b: pairs that only the second got right.
+        n: all pairs.
     """
-    share = Rate.of(0, clusters).high
-    return max(-1.0, difference - share * (1 + difference)), min(1.0, difference + share * (1 - difference))
+    if not n:
+        return NAN, NAN
+    found = (only_a - only_b) / n
+
+    def inside(difference: float) -> bool:
+        """Tell whether the pairs seen are as likely as that under this true difference."""
+        b = (2 * n - only_a + only_b) * difference - only_a - only_b
+        share = (math.sqrt(max(0.0, b * b + 8 * n * only_b * difference * (1 - difference))) - b) / (4 * n)
+        return abs(found - difference) <= Z * math.sqrt(max(0.0, 2 * share + difference * (1 - difference)) / n)
+
+    return _edge(inside, found, -1.0), _edge(inside, found, 1.0)
+
+
+def _edge(inside: Callable[[float], bool], middle: float, end: float) -> float:
+    """Return, by halving, how far towards an end the values lie inside."""
+    if inside(end):
+        return end
+    for _ in range(50):
+        between = (middle + end) / 2
+        middle, end = (between, end) if inside(between) else (middle, between)
+    return middle
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -121,15 +141,15 @@ class Comparison:
     Attributes:
         a: first recipe.
         b: second recipe.
-        n: pairs judged in both.
-        both: pairs that both got right.
+        n: cases judged in both; repeats of a case stand and fall together, so they do not add to it.
+        both: pairs of replies that both got right.
         only_a: pairs that only the first got right.
         only_b: pairs that only the second got right.
         difference: rate of a minus rate of b.
-        low: lower end of its paired bootstrap interval (95 %, clustered by case); where no case differs from the
-            others, of a score interval over the cases.
+        low: lower end of its score interval (95 %) over that many cases.
         high: upper end.
-        p: exact McNemar p-value, two-sided; NaN where repeats make pairs depend on each other.
+        p: exact p-value, two-sided: McNemar's, or with repeats that of a permutation test over cases; NaN without
+            a case.
     """
 
     a: str
@@ -151,29 +171,37 @@ class Comparison:
         if not self.n:
             return "no case judged in both"
         interval = f"[{100 * self.low:+.0f}, {100 * self.high:+.0f}]"
-        test = "p not given: repeats are not independent" if math.isnan(self.p) else f"p = {self.p:.3g}"
         ones = f"only first right {self.only_a}, only second {self.only_b}"
-        return f"{100 * self.difference:+.0f} points {interval}, n = {self.n}, {ones}, {test}"
+        return f"{100 * self.difference:+.0f} points {interval}, n = {self.n}, {ones}, p = {self.p:.3g}"
 
 
-def compare_rows(a: Any, b: Any, name_a: str, name_b: str) -> Comparison:
-    """Compare two Series of 1 and 0, indexed by (case, repeat), on what both hold."""
-    shared = a.index.intersection(b.index)
-    first, second = a.loc[shared], b.loc[shared]
-    only_a = int(((first == 1) & (second == 0)).sum())
-    only_b = int(((first == 0) & (second == 1)).sum())
-    cases = [case for case, _ in shared]
-    low, high = bootstrap_difference(list(first), list(second), cases)
-    repeated = len(set(cases)) < len(cases)
+def compare_pairs(name_a: str, name_b: str, a: Any, b: Any, cases: Any) -> Comparison:
+    """Compare what two recipes got right, on what both were judged on.
+
+    Args:
+        name_a: the first recipe.
+        name_b: the second.
+        a: array of 1, 0, and NaN where it was not judged.
+        b: of the same replies, in the same order.
+        cases: number of each reply's case.
+    """
+    import numpy as np
+
+    shared = ~np.isnan(a - b)
+    first, second, number = a[shared], b[shared], cases[shared]
+    only_a, only_b = int((first > second).sum()), int((first < second).sum())
+    sums = np.bincount(number, first - second)[np.bincount(number) > 0]
+    share = len(sums) / len(first) if len(first) else NAN
+    low, high = difference_interval(only_a * share, only_b * share, len(sums))
     return Comparison(
         name_a,
         name_b,
-        len(shared),
-        int((first & second).sum()),
+        len(sums),
+        int((first * second).sum()),
         only_a,
         only_b,
-        float(first.mean() - second.mean()) if len(shared) else NAN,
+        float(first.mean() - second.mean()) if len(first) else NAN,
         low,
         high,
-        NAN if repeated or not len(shared) else mcnemar(only_a, only_b),
+        paired_test(map(int, sums)) if len(first) else NAN,
     )

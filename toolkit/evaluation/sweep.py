@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from toolkit.agents.agent import Agent
 from toolkit.agents.builtin import build
-from toolkit.asking import ask
+from toolkit.asking import ask, disarmed
 from toolkit.errors import ConfigError, ToolkitError, check_number, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
@@ -110,7 +110,7 @@ def evaluate(
     if executor is not None:
         made = _spread(found, asked, setting, executor, progress)
     else:
-        made = list(_bar(_run(found, asked, setting, models or {}), found, asked, setting, progress))
+        made = list(_bar(_run(found, asked, setting, models or {}), len(found) * len(asked) * repeats, run, progress))
     # back in the order of recipes and cases, whatever order they were asked in
     recipe_at = {recipe.name: place for place, recipe in enumerate(found)}
     case_at = {case.id: place for place, case in enumerate(asked)}
@@ -144,13 +144,23 @@ def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
         )
 
 
-def _bar(made: Iterator[Any], recipes: list[Recipe], cases: Cases, setting: _Setting, show: bool) -> Any:
+def _bar(made: Iterator[rows.Row], total: int, run: Run, show: bool) -> Iterator[rows.Row]:
     if not show:
-        return made
+        yield from made
+        return
+    with progress_bar(total, *(("reply", "replies") if run == "ask" else ("run", "runs"))) as bar:
+        for row in made:
+            bar.set_description(row["recipe"][:40], refresh=False)
+            bar.initial += bool(row["from_store"])  # says nothing of how long the others take
+            bar.update()
+            yield row
+
+
+def progress_bar(total: int | None, unit: str, plural: str) -> Any:
+    """Return a bar whose time left is told by the mean over all that were asked, so that it does not swing."""
     from tqdm.auto import tqdm
 
-    plural, unit = ("replies", "reply") if setting.run == "ask" else ("runs", "run")
-    return tqdm(made, total=len(recipes) * len(cases) * setting.repeats, desc=plural, unit=unit)
+    return tqdm(total=total, desc=plural, unit=unit, smoothing=0)
 
 
 def _run(
@@ -210,6 +220,7 @@ def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.
             world, tools = _stage(case, setting)
             trace = play(Agent(model, tools, recipe=recipe), case)
             facts, where = rows.facts_of_run(trace), trace.traceback
+            facts["disarmed"] = rows.sent_as(disarmed(recipe, trace.messages, tools))
             case = replace(case, tools=tuple(tools))  # what really ran says which calls only read
             verdict = score_run(case, trace, world.state if world is not None else {})
         else:
@@ -238,7 +249,7 @@ def _spread(
         executor.submit(_run_block, recipe, [case.to_dict() for case in block], setting) for recipe, block in blocks
     ]
     made = (row for future in futures for row in future.result())
-    return list(_bar(made, recipes, cases, setting, progress))
+    return list(_bar(made, len(recipes) * len(cases) * setting.repeats, setting.run, progress))
 
 
 def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:

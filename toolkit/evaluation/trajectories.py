@@ -122,7 +122,8 @@ def _end(trace: Trace, made: list[ToolCallResult]) -> Verdict | None:
         return Verdict("wrong_call" if made else "wrong_abstention", f"limit: {error}")
     if error and tool_raised(trace):
         return Verdict("wrong_call", f"calls: a tool's error ended the run: {error}")
-    if last.fault and last.fault.kind != "parse":
+    acted = any(event.data.get("calls") for event in trace.of_kind("model_reply")[-1:])
+    if last.fault and last.fault.kind != "parse" and not (acted and last.fault.kind == "schema_not_honoured"):
         kind, message = last.fault.kind, last.fault.message
         return Verdict("overflow", message) if kind == "overflow" else Verdict("server_fault", f"{kind}: {message}")
     if error:

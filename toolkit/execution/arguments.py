@@ -54,7 +54,7 @@ def as_object(arguments: Any, name: str) -> dict[str, Any]:
 
 
 def copied(value: Any) -> Any:
-    """Return JSON data with new lists and objects.
+    """Return JSON data with new lists and objects; sets are new too.
 
     >>> given = {"a": [1, {"b": 2}]}
     >>> copied(given) == given, copied(given)["a"] is given["a"]
@@ -64,7 +64,9 @@ def copied(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {name: copied(item) for name, item in value.items()}
-    if type(value) in (list, tuple):
+    if isinstance(value, list):
+        return list(map(copied, value))
+    if type(value) in (tuple, set):
         return type(value)(map(copied, value))
     return value
 

@@ -108,7 +108,7 @@ class ToolInvoker:
             return at_once(self._one(call, state, BLOCKING))
         try:  # nothing waits here, so an agent's turn need not pay for a coroutine
             ready, arguments = self._checked(call)
-            keywords, timeout_s = self._keywords(ready, arguments, state)
+            keywords, timeout_s = self._keywords(ready, arguments, state, call)
             value, error = attempt_here(ready.function, keywords, timeout_s)
             if error is not None:
                 value = value_of(ready, (value, error), timeout_s)
@@ -131,7 +131,7 @@ class ToolInvoker:
                 arguments, answer = await leave(self.ask, ready, call, arguments, mode)
                 if answer is not None:
                     return ToolCallResult(answer, call)
-            value = await self._call(ready, arguments, state, mode)
+            value = await self._call(ready, arguments, state, call, mode)
             return self._finished(ready, call, value, state)
         except ToolError as error:
             return self._failed(call, error)
@@ -169,7 +169,7 @@ class ToolInvoker:
             messages: a conversation; messages without calls are skipped.
             state: what tools share; then the output holds it too.
             streaming_callback: overrides the one given at construction.
-            tools: used in place of the invoker's own; their `warm_up` is the caller's business.
+            tools: used in place of the invoker's own.
             enable_streaming_callback_passthrough: overrides the setting given at construction.
 
         Returns:
@@ -280,16 +280,18 @@ class ToolInvoker:
         return other
 
     def _keywords(
-        self, ready: ReadyTool, arguments: dict[str, Any], state: State | None
+        self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, call: ToolCall
     ) -> tuple[dict[str, Any], float | None]:
         """Return what the function is called with, and the seconds it may take."""
-        keywords = arguments if ready.simple else ready.keywords(arguments, state)
-        if self.enable_streaming_callback_passthrough and "streaming_callback" in (ready.accepted or ()):
+        keywords = arguments if ready.simple else ready.keywords(arguments, state, call)
+        if self.enable_streaming_callback_passthrough and ready.takes_callback:
             keywords = {"streaming_callback": self.streaming_callback, **keywords}
         return keywords, self.timeout_s if ready.tool.timeout_s is None else ready.tool.timeout_s
 
-    async def _call(self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, mode: Mode) -> Any:
-        keywords, timeout_s = self._keywords(ready, arguments, state)
+    async def _call(
+        self, ready: ReadyTool, arguments: dict[str, Any], state: State | None, call: ToolCall, mode: Mode
+    ) -> Any:
+        keywords, timeout_s = self._keywords(ready, arguments, state, call)
         return value_of(ready, await mode.attempt(ready.function, keywords, timeout_s), timeout_s, mode)
 
     def _text(self, ready: ReadyTool, value: Any) -> Any:
@@ -328,7 +330,7 @@ class ToolInvoker:
         if step.ready is None or step.arguments is None or step.text is not None or step.error is not None:
             return step
         try:
-            step.value = await self._call(step.ready, step.arguments, state, mode)
+            step.value = await self._call(step.ready, step.arguments, state, step.call, mode)
             step.returned = True
             step.text = self._text(step.ready, step.value)
         except (ToolError, KeyboardInterrupt) as error:  # KeyboardInterrupt in a task would end the loop

@@ -20,7 +20,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean
+from toolkit.errors import ConfigError, ToolInvocationError, ToolTimeoutError, UserError, did_you_mean, install_hint
+from toolkit.execution.conversion import to_text
 from toolkit.execution.openapi.http import check_limit, place
 from toolkit.secrets import Mask, Secret, credentials_in, scrub, scrub_logs
 from toolkit.tools import Effect, Tool, as_tools
@@ -65,7 +66,7 @@ class McpSession:
         try:
             importlib.import_module("mcp")
         except ModuleNotFoundError:
-            raise UserError('"mcp" is not installed. Install it: pip install "local-tool-calling[mcp]"') from None
+            raise UserError(f'"mcp" is not installed. {install_hint("mcp")}') from None
         with contextlib.suppress(ImportError):  # seconds that the client would take out of the first call's time
             importlib.import_module("jsonschema.validators")
         check_limit(timeout_s)
@@ -167,6 +168,7 @@ class McpSession:
             async with asyncio.timeout(self.timeout_s):
                 transport = await self._transport(stack)
                 self._client = await stack.enter_async_context(Client(transport))
+                self._client.session.validate_tool_result = _pass
                 self.listed = await _list_tools(self._client)
             self._ready.set_result(None)
             await self._stop.wait()
@@ -276,20 +278,36 @@ async def _list_tools(client: Any) -> list[Any]:
     raise UserError(f"The MCP server lists its tools on more than {_MAX_PAGES} pages.")
 
 
+async def _pass(*_: Any) -> None:
+    """Let a result stand that breaks the tool's own output schema; the client would throw away all of it."""
+
+
 def _read_result(name: str, result: Any) -> Any:
-    """Return what a tool said: its text, or its structured content where the text is the same in JSON.
+    """Return what a tool said; see `_content`.
 
     Raises:
-        ToolInvocationError: the tool reported an error.
+        ToolInvocationError: the tool reported an error (Source: hermes-agent#101330, langchain-mcp-adapters#619).
     """
-    text = "\n".join(filter(None, (_block(block) for block in result.content)))
+    said = _content(result)
     if result.is_error:
-        raise ToolInvocationError(f"MCP tool {name!r} reported an error: {text or 'it gave no reason.'}")
-    structured = result.structured_content
-    if structured is None or (text and _says(text) != structured):
+        raise ToolInvocationError(f"MCP tool {name!r} reported an error: {to_text(said) or 'it gave no reason.'}")
+    return said
+
+
+def _content(result: Any) -> Any:
+    """Return the text or the structured content where one holds all of the other, else both as text.
+
+    (Source: dapr-agents#287.)
+    """
+    blocks = list(filter(None, map(_block, result.content)))
+    text, structured = "\n".join(blocks), result.structured_content
+    wrapped = isinstance(structured, dict) and set(structured) == {"result"}  # a value that is no object
+    inner = structured["result"] if wrapped else structured
+    if structured is None or (text and wrapped and inner in (text, _says(text), blocks, list(map(_says, blocks)))):
         return text
-    wrapped = not text and isinstance(structured, dict) and set(structured) == {"result"}
-    return structured["result"] if wrapped else structured
+    if not text or _says(text) == structured:
+        return structured if text else inner
+    return f"{text}\n{to_text(structured)}"
 
 
 def _says(text: str) -> Any:

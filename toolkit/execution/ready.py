@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ from toolkit.execution.arguments import as_object, copied, path_of, problems, re
 from toolkit.execution.state import State
 from toolkit.messages import ToolCall
 from toolkit.tools import Tool, validator_for
+from toolkit.tools.injected import injected_type
 from toolkit.tools.shown import safe_str, shown
-from toolkit.tools.signatures import injected_type, resolved_hints
+from toolkit.tools.signatures import has_schema, resolved_hints
 from toolkit.tools.wiring import parameters_of
 
 _AS_IS = frozenset((str, int, bool, type(None)))
@@ -35,7 +36,8 @@ class ReadyTool:
     is_valid: Callable[[Any], bool]  # the validator's fast yes or no
     accepted: frozenset[str] | None  # names the function takes; None where it takes any
     integers: tuple[str, ...]  # parameters typed int, for which JSON may say 3.0
-    injected: dict[str, Any]  # parameter -> type that says what it is given, such as the live State
+    injected: dict[str, Any]  # parameter -> what gives it, such as the live State
+    takes_callback: bool  # whether it has a parameter `streaming_callback`
     simple: bool  # checked arguments can be passed on as they are
     converters: dict[str, Any]  # parameter -> pydantic adapter that makes the Python object its type asks for
     defaults: dict[str, Any]  # parameter -> pydantic `Field(…)` default
@@ -77,7 +79,7 @@ class ReadyTool:
                 given[name] = int(value)
         return given
 
-    def keywords(self, arguments: dict[str, Any], state: State | None) -> dict[str, Any]:
+    def keywords(self, arguments: dict[str, Any], state: State | None, call: ToolCall | None = None) -> dict[str, Any]:
         """Return what the function is called with: arguments, values from the state, Python objects.
 
         Raises:
@@ -93,7 +95,7 @@ class ReadyTool:
         if self.tool.inputs_from_state:
             _fill(given, self.tool, state)
         for name, kind in self.injected.items():
-            given[name] = kind.for_tool(state)
+            given[name] = kind.for_tool(state, call)
         return given
 
     @property
@@ -125,7 +127,7 @@ def make_ready(tool: Tool) -> ReadyTool:
     function = tool.function
     if function is None:
         raise ConfigError(f"Tool {tool.name!r} has no function, so it can be shown but not run. Give function=.")
-    validator = validator_for(_model_part(tool))
+    validator = validator_for(tool.parameters)
     parameters = parameters_of(function)
     hints = _hints(function)
     injected = {name: kind for name, hint in hints.items() if (kind := injected_type(hint))}
@@ -136,24 +138,22 @@ def make_ready(tool: Tool) -> ReadyTool:
         function=function,
         validator=validator,
         is_valid=validator.is_valid,
-        accepted=_accepted(parameters, injected),
+        accepted=_accepted(parameters, {*injected, *_not_for_models(tool, hints)}),
         integers=integers,
         injected=injected,
+        takes_callback="streaming_callback" in (parameters or ()),
         simple=not (converters or defaults or tool.inputs_from_state or injected),
         converters=converters,
         defaults=defaults,
     )
 
 
-def _model_part(tool: Tool) -> dict[str, Any]:
-    """Return the schema of what the model must give: values that the state can fill are not required of it."""
-    filled = set((tool.inputs_from_state or {}).values())
-    if not filled or "required" not in tool.parameters:
-        return tool.parameters
-    return {**tool.parameters, "required": [name for name in tool.required if name not in filled]}
+def _not_for_models(tool: Tool, hints: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that are not shown because no model can write their type, such as a callback."""
+    return [name for name, hint in hints.items() if name not in tool.properties and not has_schema(hint)]
 
 
-def _accepted(parameters: dict[str, inspect.Parameter] | None, injected: Mapping[str, Any]) -> frozenset[str] | None:
+def _accepted(parameters: dict[str, inspect.Parameter] | None, injected: Collection[str]) -> frozenset[str] | None:
     if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return None
     named = (p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
@@ -225,8 +225,13 @@ def _fill(given: dict[str, Any], tool: Tool, state: State | None) -> None:
             continue
         if state is not None and state.has(key):
             given[parameter] = state.get(key)
-        elif parameter in tool.required:
+        elif _is_needed(tool, parameter):
             raise ToolArgumentsError(
                 f"Arguments of {tool.name!r} do not fit: {parameter}: expected a value "
                 f"(the state has no {key!r} yet), got none. Nothing was run."
             )
+
+
+def _is_needed(tool: Tool, parameter: str) -> bool:
+    found = (parameters_of(tool.function) or {}).get(parameter) if tool.function else None
+    return found is not None and found.default is found.empty

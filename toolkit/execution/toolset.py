@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from toolkit.execution.mcp import McpSession
 
 
-@dataclass(frozen=True)
+@dataclass
 class Toolset:
     """Group tools under unique names; list-like.
+
+    A subclass may have a `warm_up` of its own, which connects and then adds the tools; whatever takes the toolset
+    apart, such as an invoker or an agent when it is made, calls it first, and may do so more than once.
 
     Attributes:
         tools: the tools.
@@ -31,8 +34,19 @@ class Toolset:
     connection: McpSession | None = field(compare=False, repr=False)
 
     def __init__(self, tools: Iterable[Any] = (), connection: McpSession | None = None) -> None:
-        object.__setattr__(self, "tools", tuple(as_tools(tools)))
-        object.__setattr__(self, "connection", connection)
+        self.tools = tuple(as_tools(tools))
+        self.connection = connection
+
+    def warm_up(self) -> None:
+        """Get ready what has to be before the first use; here nothing has."""
+
+    def add(self, tool: Any) -> None:
+        """Add a tool, a typed function or a toolset; who took this one apart before does not get it.
+
+        Raises:
+            ConfigError: it is no tool, or its name is taken.
+        """
+        self.tools = tuple(as_tools([*self.tools, tool]))
 
     @classmethod
     def from_openapi(
@@ -106,7 +120,7 @@ class Toolset:
         return {tool.name: tool for tool in self.tools}[key]
 
     def __add__(self, other: Any) -> Toolset:
-        return Toolset([*self, other] if isinstance(other, Tool) else [*self, *as_tools(other)])
+        return Toolset([self, other])
 
     @property
     def names(self) -> list[str]:

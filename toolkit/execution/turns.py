@@ -43,6 +43,14 @@ class ResultChunk:
     finish_reason: str | None = None
 
     @property
+    def meta(self) -> dict[str, Any]:
+        """Return the same in Haystack's words: `tool_result` and `tool_call`, or `finish_reason`."""
+        found = self.tool_call_result
+        if found is None:
+            return {"finish_reason": self.finish_reason}
+        return {"tool_result": found.result, "tool_call": found.origin}
+
+    @property
     def content(self) -> str:
         """Return no text: the result is in `tool_call_result`."""
         return ""

@@ -21,68 +21,40 @@ import re
 from typing import Any
 
 from toolkit.extraction.drafts import NOTHING, Body, Draft, Reading, Syntax, refusal, spread
-from toolkit.extraction.lenient_json import JsonRead, decode, mend, read_value
-from toolkit.extraction.parameters import Members, Tags, read_members
+from toolkit.extraction.elements import add, read_behind, read_element, read_given
+from toolkit.extraction.lenient_json import (
+    FENCE,
+    FENCE_END,
+    JsonRead,
+    mend,
+    read_arguments,
+    read_value,
+    with_surplus,
+)  # fmt: skip
+from toolkit.extraction.places import place
 from toolkit.extraction.python_calls import read_calls
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.source import Source
 
-_NS = r"(?:\w++:|[｜|]DSML[｜|] ?)?"  # a namespace before a tag's name
-_GLM_NS = r"(?:\w{1,40}[_:])?"
-# A fence, or one back-tick or a word for it. A back-tick only before a bracket, a word only before a line break: in
-# "`f`(a=1)" and "json.loads(x)" neither is a fence.
-FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w+-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
-FENCE_END = re.compile(r"\s*+(?:```|~~~|`)")
 # An object, a list or a text, also with curly or escaped quotes; no marker such as [/INST] or [TOOL_CALLS].
 _JSON_START = re.compile(r"(?!\[/?[A-Z_]{3,40}\])[{\[\"'“‘]|&quot;|&#34;")
 # The first pair of an object whose brace is missing. Only a key that names a tool: "a": 1 alone may be anything.
 _OPEN_PAIR = re.compile(r"[\"'“](?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:")
 # The head of a Python-like call, in brackets, quotes, print() or an assignment; not `f {`, which is NAME and JSON.
 _PYTHON = re.compile(r"\[*+\s*+[`'\"]?\s*+(?:print\(|\w++\s*+=\s*+(?=\w))?[A-Za-z_][\w.\\\-/:]*+[ \t]*+\(")
+THOUGHT_END = re.compile(r"\s*+</(?i:think|thinking|thought)>")  # of a thought that ran into the call
 _SEPARATOR = re.compile(r"\s*+[,;]?\s*+")
-SURPLUS = re.compile(r"(?:\s*+[}\]])++")
 # A name and nothing else, so that what stands behind it decides; it may end in `()` but has no arguments there.
 _NAME_THEN = re.compile(r"[ \t]*+(?:functions?[.:])?([^\W\d](?:[\w.\-:/]++|\\_)*+)[ \t]*+(?:\(\))?(?:<tool_sep>)?")
-_ARG_KEY = re.compile(rf"<{_GLM_NS}arg_key>")
 # [ARGS], perhaps with a call's id before it; an id alone announces nothing.
 _ARGS_MARK = re.compile(r"(?:\s*+\[CALL_ID\]\s*+[\w-]*+\s*+)?\s*+\[ARGS\]")
-_GLM = Tags(
-    # A whole key with the tag of its value: a key whose value never opens is cut, not empty.
-    re.compile(rf"<{_GLM_NS}arg_key>(?P<key>[^<]*+)</{_GLM_NS}arg_key>(?:\s|\\n)*+<{_GLM_NS}arg_value>"),
-    re.compile(rf"</{_GLM_NS}arg_value>"),
-    re.compile(rf"</?{_GLM_NS}tool_calls?>|<\||</s>|<｜"),
-)
-# <function=NAME>, <invoke name="NAME"> and mixtures of both, self-closed too. Not <function> without a name, which is
-# a wrapper, and no attribute behind the name. The name may be empty, since the call must then be reported as nameless.
-_CALL_TAG = re.compile(
-    rf"<{_NS}(?:function|invoke)(?:(?P<equals>\s*+=\s*+)|\s++name\s*+=\s*+)[\"']?(?P<name>[^<>\"'\n]*+)[\"']?\s*+/?>"
-)
-TAGGED = Tags(
-    # <parameter=KEY>, <parameter name="KEY">, both with further attributes; <param name="KEY" value="…"/> holds its
-    # value itself, in which any character but its own quote may stand. Not <parameters>, which is a wrapper.
-    re.compile(
-        rf"<{_NS}(?:parameter|param|arg)(?:\s*+=\s*+[\"']?|\s++name\s*+=\s*+[\"']?)(?P<key>[ \t]*+[^<>\"'\s]++)[\"']?"
-        r"(?:\s++value\s*+=\s*+(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[\s\S])*+)(?P=quote)[^<>]*+/?|\s++[^<>]*+)?\s*+>"
-    ),
-    re.compile(rf"</{_NS}(?:parameter|param|arg)(?:=[^<>]*+)?>"),
-    # What ends the parameters: a closer of the call or of its wrapper, the next call, a special token. Not other
-    # markup, such as <div> or </b>, which belongs to a value.
-    re.compile(
-        rf"</{_NS}(?:function|invoke|params|parameters|function_calls|functions|tool_calls?|tool| ?calls)>"
-        rf"|<{_NS}(?:function=|function name|invoke |tool_call>)|<\||<｜tool|</s>"
-    ),
-)
-_PARAMETERS = re.compile(rf"\s*+<{_NS}(?:params|parameters)>")
-_CALL_TAG_ENDS = re.compile(rf"(?:\s*+</{_NS}(?:params|parameters|function|invoke)>)++")
 _FAR_CLOSER = 2_000  # characters behind a broken body after which a closer is not its own
-_FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
-_TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")
 
 
-def read_body(source: Source, pos: int, syntax: Syntax) -> Body | None:
+def read_body(source: Source, pos: int, syntax: Syntax, inside: bool = True) -> Body | None:
     """Read calls from `pos` on; None if nothing there looks like the body of a call."""
     start = source.skip(pos)
-    body = Body(start)
+    body = Body(start, inside=inside)
     fence = source.match(FENCE, start)
     if fence is not None:
         body.end = source.skip(fence.end())
@@ -114,7 +86,7 @@ def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     if text.startswith("{", pos):
         return _json(source, pos, read_value(source, pos), syntax, body)
     if text.startswith("<", pos):
-        return _tagged(source, pos, syntax, body)
+        return read_element(source, pos, syntax, body)
     if source.match(_OPEN_PAIR, pos):
         return _json(source, pos, mend(source, pos, opened=False), syntax, body)
     if source.match(_PYTHON, pos):
@@ -127,7 +99,7 @@ def _one(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
 def _json(source: Source, pos: int, read: JsonRead, syntax: Syntax, body: Body) -> bool:
     """Take the calls of one JSON value."""
     if read.problem is None and source.text[pos] in "{[":
-        read = _with_surplus(source, read)
+        read = with_surplus(source, read)
     body.end, body.problem = read.end, read.problem
     value = read.value if read.problem is None else list(read.members)
     blank = Draft("", NOTHING, (pos, read.end), syntax.label("json"), read.repairs)
@@ -145,16 +117,6 @@ def _by_key(value: Any, blank: Draft) -> list[Draft]:
     objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
     items = [item for one in objects for item in one.items() if isinstance(item[1], dict)]
     return [blank._replace(name=name, arguments=given) for name, given in items]
-
-
-def read_arguments(source: Source, pos: int) -> JsonRead:
-    """Read one JSON value, and step over closers behind it that are too many."""
-    return _with_surplus(source, read_value(source, pos))
-
-
-def _with_surplus(source: Source, read: JsonRead) -> JsonRead:
-    surplus = SURPLUS.match(source.text, read.end, source.limit) if read.problem is None else None
-    return read if surplus is None else read._replace(end=surplus.end(), repairs=(*read.repairs, "extra_closers"))
 
 
 def json_call(source: Source, start: int, pos: int, name: str, label: str) -> Reading:
@@ -179,100 +141,44 @@ def _python(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     return bool(read.drafts) or read.problem is not None
 
 
-def _tagged(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
-    """Take `<function=NAME>` or `<invoke name="NAME">` with what is in it."""
-    opening = source.match(_CALL_TAG, pos)
-    if opening is None:
-        return False
-    forms = ("function", "function_json") if opening["equals"] else ("invoke", "invoke")
-    before = len(body.drafts)
-    read_invocation(source, opening.end(), opening["name"], tuple(map(syntax.label, forms)), body, pos)
-    return len(body.drafts) > before or body.problem is not None
-
-
-def read_invocation(source: Source, pos: int, name: str, labels: tuple[str, ...], body: Body, start: int) -> None:
-    """Read the content of an opened call tag: parameters in tags, or bare JSON, for which the second label is."""
-    name = name.strip().removesuffix("/").rstrip()
-    at = source.skip(pos)
-    fence = source.match(FENCE, at)
-    json_at = source.skip(fence.end()) if fence else at
-    if source.text.startswith(("{", '"{', "&"), json_at):
-        read = read_value(source, json_at)
-        if _take(body, read, start, name, labels[0] if fence else labels[1]):
-            _close(source, body)
-        return
-    inner = source.past(_PARAMETERS, pos)
-    members = read_members(source, inner, TAGGED, source.tools.resolve(name).tool)
-    body.end = members.end
-    if members.cut or (not members.values and source.skip(members.end) >= source.limit):
-        body.problem, body.end = "truncated", source.limit
-        return
-    if not members.values and inner == pos and not source.match(TAGGED.stop, source.skip(pos)):
-        return
-    draft = Draft(name, dict(members.values), (start, members.end), labels[0], tuple(members.repairs), untyped=True)
-    body.drafts.append(_typed_by_flag(source, draft, members))
-    _close(source, body)
-
-
-def _take(body: Body, read: JsonRead, start: int, name: str, label: str) -> bool:
-    """Take one call by its arguments; False if they could not be read."""
-    body.end, body.problem = read.end, read.problem
-    if read.problem is None:
-        body.drafts.append(Draft(name, read.value, (start, read.end), label, read.repairs, closed=read.closed))
-    return read.problem is None
-
-
-def _typed_by_flag(source: Source, draft: Draft, members: Members) -> Draft:
-    """Decode values whose tag says that they are JSON or of a type."""
-    for key, opener in members.openers.items():
-        flag, kind = _FLAG.search(opener), _TYPE_FLAG.search(opener)
-        wants_json = flag[1] == "false" if flag else kind is not None and kind[1] not in ("string", "str")
-        if wants_json and key in members.values:
-            read = decode(members.values[key], source.budget)
-            draft.arguments[key] = draft.arguments[key] if read is None else read.value
-    return draft
-
-
-def _close(source: Source, body: Body) -> None:
-    """Step over the closing tags of a call."""
-    end = source.past(_CALL_TAG_ENDS, body.end)
-    if end == body.end:
-        body.drafts[-1] = _open(body.drafts[-1].mended("missing_close_tag"))
-    body.end = end
-
-
 def _named(source: Source, pos: int, syntax: Syntax, body: Body) -> bool:
     """Take `NAME` with `<arg_key>` pairs, with JSON, or, if declared, alone."""
-    text, limit = source.text, source.limit
     head = source.match(_NAME_THEN, pos)
     if head is None:
         return False
-    after = source.skip(head.end())
-    if source.match(_ARG_KEY, after):
-        members = read_members(source, after, _GLM, source.tools.resolve(head[1]).tool)
-        body.problem, body.end = ("truncated", limit) if members.cut else (None, members.end)
-        if not members.cut:
-            span, label = (pos, members.end), syntax.label("pairs")
-            body.drafts.append(Draft(head[1], members.values, span, label, tuple(members.repairs), untyped=True))
-        return True
     marks = source.match(_ARGS_MARK, head.end())
-    after = source.skip(marks.end()) if marks else after
-    if text.startswith(("{", "&quot;", "[{") if marks is None else ("{", "&quot;", "[{", '"{'), after):
-        _take(body, read_arguments(source, after), pos, head[1], syntax.label("args" if marks else "compact"))
+    if marks is not None:
+        return _marked(source, pos, head[1], marks.end(), syntax, body)
+    tool = source.tools.resolve(head[1]).tool
+    given = read_behind(source, source.past(THOUGHT_END, head.end()), tool, inside=True)
+    body.end, body.problem = given.end, given.problem
+    if given.problem is not None:
         return True
-    if marks is not None and after >= limit:
-        body.problem, body.end = "truncated", limit
-        return True
-    if not source.tools.declared(head[1]) or not (after >= limit or text.startswith(("</", "<|"), after)):
-        return False
-    body.end = head.end()
-    body.drafts.append(Draft(head[1], NOTHING, (pos, head.end()), syntax.label("name"), closed=after < limit))
+    if given.value is NOTHING:
+        after = source.skip(head.end())
+        if tool is None or not (after >= source.limit or source.text.startswith(("</", "<|"), after)):
+            return False
+        given = given._replace(end=head.end(), form="name", closed=after < source.limit)
+    add(body, pos, head[1], given, syntax.label("compact" if given.form in ("json", "fenced") else given.form))
+    return True
+
+
+def _marked(source: Source, start: int, name: str, pos: int, syntax: Syntax, body: Body) -> bool:
+    """Take JSON arguments behind a name and `[ARGS]`."""
+    at = source.skip(pos)
+    if not source.text.startswith(("{", "&quot;", "[{", '"{'), at):
+        body.problem, body.end = ("truncated", source.limit) if at >= source.limit else (None, body.end)
+        return at >= source.limit
+    given = read_given(source, at, None)
+    body.end, body.problem = given.end, given.problem
+    if given.problem is None:
+        add(body, start, name, given, syntax.label("args"))
     return True
 
 
 def wrapped(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | None:
     """Read a body that begins at `pos`, and what closes it; where that is `start`, the call's own tag opened it."""
-    body = read_body(source, pos, syntax)
+    body = read_body(source, pos, syntax, inside=pos > start)
     if body is None:
         return _nothing(source, start, pos, syntax) if pos > start else None
     if body.problem is not None:
@@ -284,6 +190,15 @@ def wrapped(source: Source, start: int, pos: int, syntax: Syntax) -> Reading | N
     if not closed and syntax.closer and pos > start and (source.cut or drafts[-1].untyped):
         drafts[-1] = _open(drafts[-1])  # JSON that is closed itself is whole, if the server says nothing else
     return Reading(end, spread(drafts, start, end))
+
+
+def told(source: Source, reading: Reading) -> Reading:
+    """Leave it to its place whether an element that only holds a name is a call: a sentence may be about it."""
+    if len(reading.drafts) == 1 and reading.drafts[0].arguments is NOTHING:
+        start, end = reading.drafts[0].span
+        if place(source.text, start, end, 0, listed=False).veto:
+            return reading._replace(explicit=False)
+    return reading
 
 
 def _closed(source: Source, pos: int, syntax: Syntax) -> tuple[bool, int]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.extraction.lenient_json import read_json
+from toolkit.extraction.parameters import Repeated, inner_elements
 
 _INTEGER = re.compile(r"\s*+[-+]?\d++\s*+$")
 _NUMBER = re.compile(r"\s*+[-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?\s*+$")
@@ -65,10 +66,15 @@ class Coercion:
         return {key: self.text(value, known.get(key), f"/{key}") for key, value in given.items()}
 
     def text(self, value: Any, schema: Any, path: str) -> Any:
-        """Return what a piece of plain text stands for."""
+        """Return what a piece of plain text stands for, or several that one key was given."""
+        types = self.types(schema)
+        if isinstance(value, Repeated):
+            if "array" in types:
+                return self.items(value, schema, path)
+            self.repairs.append("duplicate_keys")
+            return self.text(value[-1], schema, path)
         if not isinstance(value, str):
             return self.value(value, schema, path)
-        types = self.types(schema)
         if "null" in types and len(types) > 1 and value.strip() in _NULLS:
             return None
         if "string" in types:
@@ -76,7 +82,25 @@ class Coercion:
         decoded, read = _decode(value.strip())
         if not types:
             return decoded if read and not isinstance(decoded, str) else value
+        if not read and (inner := inner_elements(value)) and path.count("/") < _DEEPEST:
+            if "array" in types and len(inner) == 1:
+                return self.items([*inner.values()], schema, path)
+            if "object" in types:
+                properties = (self.resolve(schema) or {}).get("properties") or {}
+                return {key: self.text(one, properties.get(key), f"{path}/{key}") for key, one in inner.items()}
+        if "array" in types and not (read and _fits(decoded, types)) and not re.search(r"[,;\n]", value.strip()):
+            return self.items([value], schema, path)
         return self.value(decoded if read else value, schema, path, record=False)
+
+    def items(self, values: list[Any], schema: Any, path: str) -> list[Any]:
+        """Return the items of a list that were written one by one; an item that is a list itself holds several."""
+        items = self.resolve(schema).get("items")
+        nested = "array" in self.types(items)
+        found: list[Any] = []
+        for value in values[0] if len(values) == 1 and isinstance(values[0], Repeated) else values:
+            read = self.text(value, items, f"{path}/{len(found)}")
+            found += read if isinstance(read, list) and not nested else [read]
+        return found
 
     def value(self, value: Any, schema: Any, path: str, source: str | None = None, record: bool = True) -> Any:
         """Return `value` in the declared type if that loses nothing, else as it is, with a note."""

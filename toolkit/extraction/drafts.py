@@ -88,6 +88,7 @@ class Body:
     end: int
     drafts: list[Draft] = field(default_factory=list)
     problem: str | None = None
+    inside: bool = True  # whether a wrapper holds it
 
 
 class Reading(NamedTuple):

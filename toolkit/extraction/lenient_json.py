@@ -20,6 +20,11 @@ from toolkit.extraction.source import Source
 from toolkit.extraction.values import Unreadable, ValueReader
 
 WINDOW = 1024
+# A fence, or one back-tick or a word for it. A back-tick only before a bracket, a word only before a line break: in
+# "`f`(a=1)" and "json.loads(x)" neither is a fence.
+FENCE = re.compile(r"(?:```|~~~)[ \t]*+[\w+-]*+[ \t]*+\n?|`(?=[{\[])|(?:json|python|xml)[ \t]*+\n")
+FENCE_END = re.compile(r"\s*+(?:```|~~~|`)")
+SURPLUS = re.compile(r"(?:\s*+[}\]])++")
 _NO_TOOLS = ToolIndex({})
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _DEEPEST = 200
@@ -136,6 +141,17 @@ def nested(value: Any) -> bool:
 
 def _members(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value
+
+
+def read_arguments(source: Source, pos: int) -> JsonRead:
+    """Read one JSON value, and step over closers behind it that are too many."""
+    return with_surplus(source, read_value(source, pos))
+
+
+def with_surplus(source: Source, read: JsonRead) -> JsonRead:
+    """Step over closers behind a value that are too many."""
+    surplus = SURPLUS.match(source.text, read.end, source.limit) if read.problem is None else None
+    return read if surplus is None else read._replace(end=surplus.end(), repairs=(*read.repairs, "extra_closers"))
 
 
 def mend(source: Source, pos: int, *, bare_values: bool = False, opened: bool = True) -> JsonRead:

@@ -9,14 +9,23 @@ Not here: types of the values (`coerce`), the tags of each family (`syntaxes`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any
 
-from toolkit.extraction.budget import LOOK
+from toolkit.extraction.budget import LOOK, Budget
+from toolkit.extraction.lenient_json import decode
 from toolkit.extraction.resolve import ToolSpec
 from toolkit.extraction.source import Found, Source
 
+# a namespace before a tag's name; DeepSeek's with its bars doubled, apart, or lost
+DSML = r"(?:[ ]?[｜|]{1,3}[ ]?DSML[ ]?[｜|]{1,3}[ ]?|DSML[ ])"
+NS = rf"(?:\w++:|{DSML})?"
+_FLAG = re.compile(r"string\s*+=\s*+[\"'](true|false)[\"']")
+_TYPE_FLAG = re.compile(r"\btype\s*+=\s*+[\"'](\w++)[\"']")
 _HALF_PAIR = re.compile(r"<(?:\w{1,40}[_:])?(?:arg_key|arg_value|parameter|param)\b")
+_ELEMENT = re.compile(r"\s*+<([^\W\d][\w.\-]*+)>")
+_FOREIGN = re.compile(r"</([\w:.-]{1,80})>\Z")
 _LONGEST_TAG = 400
 _OPENERS_SEEN = 16  # in one value, to find the one that shows that its closer is missing
 
@@ -26,19 +35,34 @@ class Tags:
     """Hold the tags of one family."""
 
     opener: re.Pattern[str]  # opens a parameter; group `key`, and perhaps `value` for one without content
-    closer: re.Pattern[str]  # closes a parameter
+    closer: re.Pattern[str] | None  # closes a parameter; None if a tag of the key's own name does
     stop: re.Pattern[str]  # closes the call or its wrapper, or opens the next call
+    tight: bool = False  # no text has an opener in it, so that one ends a value even without a blank before it
+
+
+class Repeated(list[Any]):
+    """Hold the values of a key that was given several times: a list where the schema wants one, else the last."""
 
 
 @dataclass(slots=True)
 class Members:
     """Hold the parameters that were read, and where reading stopped; `cut` if a value had no end."""
 
-    values: dict[str, str] = field(default_factory=dict)
-    openers: dict[str, str] = field(default_factory=dict)  # key -> its opening tag, for flags such as string="false"
+    values: dict[str, Any] = field(default_factory=dict)
     end: int = 0
     cut: bool = False
+    torn: bool = False  # whether a value holds its own closing tag, so that what stands behind that is no part of it
     repairs: list[str] = field(default_factory=list)
+
+
+def put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value in, beside those that the key has already."""
+    if key not in values:
+        values[key] = value
+    elif isinstance(values[key], Repeated):
+        values[key].append(value)
+    else:
+        values[key] = Repeated((values[key], value))
 
 
 def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) -> Members:
@@ -49,7 +73,7 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
         start = source.skip(found.end)
         opener = tags.opener.match(text, start, limit)
         if opener is None:
-            surplus = tags.closer.match(text, start, limit)
+            surplus = tags.closer.match(text, start, limit) if tags.closer else None
             if surplus is None or not found.values:
                 found.cut = _cut(source, start, tags)
                 return found
@@ -57,18 +81,46 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             found.end = surplus.end()
             continue
         key = opener["key"].strip().replace("\\_", "_")
-        found.openers[key] = opener[0]
         given = opener.groupdict().get("value")
         if given is not None:
-            found.values[key], found.end = given, opener.end()
+            put(found.values, key, _flagged(opener[0], given, source.budget))
+            found.end = opener.end()
             continue
-        end = _value_end(source, opener.end(), tags, tool, found)
+        inner = tags if tags.closer else _closed_by(tags, key)
+        end = _value_end(source, opener.end(), inner, tool, found)
         if end is None:
             source.touch_end()
             found.cut = True
             return found
         value_end, found.end = end
-        found.values[key] = trim(text[opener.end() : value_end], closed=found.end > value_end)
+        closed = found.end > value_end
+        written = trim(text[opener.end() : value_end], closed=closed)
+        if not closed:
+            found.torn = found.torn or (inner.closer is not None and inner.closer.search(written) is not None)
+            written = _without_foreign_closer(written)
+        put(found.values, key, _flagged(opener[0], written, source.budget))
+
+
+def _without_foreign_closer(value: str) -> str:
+    """Return a value without the closing tag of something else, if that stands in place of its own."""
+    found = _FOREIGN.search(value)
+    return value[: found.start()].rstrip() if found and f"<{found[1]}" not in value else value
+
+
+@lru_cache(maxsize=1024)
+def _closed_by(tags: Tags, key: str) -> Tags:
+    """Return the tags of a parameter that is closed by its own name."""
+    return replace(tags, closer=re.compile(rf"</[ \t]*+{re.escape(key)}[ \t]*+>"))
+
+
+def _flagged(opener: str, written: str, budget: Budget) -> Any:
+    """Return a value, decoded if its tag says that it is JSON or of a type."""
+    if "=" not in opener:
+        return written
+    flag, kind = _FLAG.search(opener), _TYPE_FLAG.search(opener)
+    wants_json = flag[1] == "false" if flag else kind is not None and kind[1] not in ("string", "str")
+    read = decode(written, budget) if wants_json else None
+    return written if read is None else read.value
 
 
 def _cut(source: Source, pos: int, tags: Tags) -> bool:
@@ -91,13 +143,13 @@ def _value_end(source: Source, start: int, tags: Tags, tool: ToolSpec | None, fo
             break
         key = opener["key"].strip()
         unseen = tool is None or (key in tool.properties and key not in found.values)
-        if unseen and source.text[opener.start() - 1].isspace():
+        if unseen and (tags.tight or source.text[opener.start() - 1].isspace()):
             found.repairs.append("missing_close_tag")
             return opener.start(), opener.start()
         pos = opener.end()
     if structural is None:
         source.touch_end()
-        closer = source.find(tags.closer, start)
+        closer = source.find(tags.closer, start) if tags.closer else None
         return closer and closer.span()
     if structural[0] == structural[1]:
         found.repairs.append("missing_close_tag")
@@ -109,7 +161,7 @@ def _structural_end(source: Source, tags: Tags, pos: int, stop: int) -> Found | 
     text, limit = source.text, source.limit
     while (tag := text.find("<", pos, min(stop, limit))) >= 0:
         source.budget.spend(LOOK)
-        if (closer := tags.closer.match(text, tag, limit)) is not None:
+        if tags.closer and (closer := tags.closer.match(text, tag, limit)) is not None:
             if _structure(source, closer.end(), tags):
                 return closer.span()
         elif (end := tags.stop.match(text, tag, limit)) is not None and _ends_call(source, end, tags):
@@ -124,7 +176,7 @@ def _ends_call(source: Source, stop: re.Match[str], tags: Tags) -> bool:
         if _structure(source, stop.end(), tags):
             return True
         source.touch_end()
-        return source.find(tags.closer, stop.end()) is None
+        return tags.closer is None or source.find(tags.closer, stop.end()) is None
     tag_end = source.text.find(">", stop.start(), min(source.limit, stop.end() + _LONGEST_TAG))
     after = source.skip(tag_end + 1)
     return tag_end > 0 and (
@@ -140,8 +192,25 @@ def _structure(source: Source, pos: int, tags: Tags) -> bool:
         return True
     text, limit = source.text, source.limit
     return any(
-        pattern.match(text, after, limit) for pattern in (tags.opener, tags.stop, tags.closer)
+        pattern.match(text, after, limit) for pattern in (tags.opener, tags.stop, tags.closer) if pattern
     ) or text.startswith("```", after)
+
+
+def inner_elements(text: str) -> dict[str, Any] | None:
+    """Return what elements a value consists of, and nothing else, by name; None if it is no such value.
+
+    >>> inner_elements("<to>ann</to> <to>bo</to><text>hi</text>")
+    {'to': ['ann', 'bo'], 'text': 'hi'}
+    """
+    found: dict[str, Any] = {}
+    pos = 0
+    while (opened := _ELEMENT.match(text, pos)) is not None:
+        end = text.find(f"</{opened[1]}>", opened.end())
+        if end < 0:
+            return None
+        put(found, opened[1], trim(text[opened.end() : end]))
+        pos = end + len(opened[1]) + 3
+    return None if text[pos:].strip() else found or None
 
 
 def trim(value: str, closed: bool = True) -> str:

@@ -19,7 +19,7 @@ from toolkit.extraction.negatives import is_template
 from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names, triggers
-from toolkit.extraction.settle import settle
+from toolkit.extraction.settle import TAIL, settle
 from toolkit.extraction.source import Source
 from toolkit.extraction.types import CallKeys, ExtractedCall, Extraction, Rejected, Status
 from toolkit.extraction.walk import Candidate, Walk, refused
@@ -32,7 +32,6 @@ BROKEN = {
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]{3}")
 _LEAD = re.compile(r"(?:print\s*+\(|\bawait|\b\w++\s*+=)\s*+$")  # belongs to the call behind it
-_TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*+(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 
 
 def extract(
@@ -131,7 +130,7 @@ def _is_cut(call: ExtractedCall, source: Source) -> bool:
 
     That is so if the server says it, or if the call lacks what it needs: a declared name, a required argument.
     """
-    if not _TAIL.match(source.text, call.span[1]):
+    if not TAIL.match(source.text, call.span[1]):
         return False
     tool = source.tools.tools.get(call.tool_name)
     whole = source.tools.open or (tool is not None and all(name in call.arguments for name in tool.required))

@@ -39,7 +39,7 @@ _QUOTED_KEY = (
 _ITEM = r"[\"'“‘`{\[(]|-?\.?\d[\w.+-]*+\s*+(?:[,\]})#/]|$)|(?i:true|false|null|none)\b|[A-Za-z_][\w.]*+\(|[\]})]|$"
 _CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*+$"  # where the text ends in it
 # What may be the next member, in an object and elsewhere: `a = 1` is a keyword only outside objects, `a == 1` never.
-_IN_OBJECT = re.compile(rf"\s*+(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*+\s*+:)")
+_IN_OBJECT = re.compile(rf"\s*+(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*+\s*+(?::|=>))")
 _ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*+\s*+[:=](?!=))")
 # What may follow the comma behind a closing quote: in an object only a key, so that `"Bob", "Al" said` goes on.
 _AFTER_COMMA = {

@@ -73,7 +73,9 @@ def triggers(names: frozenset[str] | None) -> Triggers:
         for place, (key, _) in enumerate(group)
     }
     labels = names and names.union(*(one.labels for one in chosen if one.name in names))
-    sign = re.compile(f"[{re.escape(''.join({'(', *(literal[0] for literal, _ in searches)}))}]")
+    # a colon stands in much prose, so that what is before and behind it counts too
+    signs = re.escape("".join({"(", *(literal[0] for literal, _ in searches)} - {":"}))
+    sign = re.compile("|".join([f"[{signs}]", *(one.pattern for literal, one in searches if literal[0] == ":")]))
     return Triggers(searches, at_start, sign, dict(zip(keys, chosen, strict=True)), later, labels)
 
 
@@ -127,6 +129,11 @@ def split_first(opener: str) -> tuple[str, str]:
     return opener[:length], opener[length:]
 
 
+@cache
+def _labels() -> frozenset[str]:
+    return frozenset(label for one in load() for label in one.labels)
+
+
 def syntax_names(protocol: object) -> frozenset[str] | None:
     """Return the names of the syntaxes that a protocol allows; None for all.
 
@@ -144,7 +151,7 @@ def syntax_names(protocol: object) -> frozenset[str] | None:
         names = [str(getattr(protocol, "syntax", "auto")), *map(str, getattr(protocol, "fallbacks", ()))]
     if "auto" in names:
         return None
-    known = {label for one in load() for label in one.labels}
+    known = _labels()
     wanted = frozenset(ALIASES.get(name, name) for name in names)
     if unknown := sorted(wanted - known):
         usual = ["action_json", "airgap", "hermes"]  # the protocols in prompts/

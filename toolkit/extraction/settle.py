@@ -5,6 +5,7 @@ Not here: where it stands in the text (`places`), how it was written (`syntaxes`
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from toolkit.extraction.budget import Budget
@@ -21,6 +22,8 @@ GUESSES = {
     "missing_open_tag", "name_from_arguments", "mixed_syntax",
 }  # fmt: skip
 
+# what may stand behind a call that was cut
+TAIL = re.compile(r"(?:\s|</s>|<\|(?:im_end|eot_id|eom_id|end|call|return)\|>)*+(?:<[^>\n]{0,48}|✿\w{0,8})?$")
 _DOUBTS = {
     "schema_echo": "It repeats the declaration of the tool.",
     "signature": "It shows the signature of the tool.",
@@ -47,7 +50,7 @@ def _call(draft: Draft, source: Source, explicit: bool) -> ExtractedCall:
     if draft.doubtful in _DOUBTS:
         raise Refused(draft.doubtful, _DOUBTS[draft.doubtful])
     name, tool, repairs, closest = _name(draft, source, explicit)
-    arguments, more = _arguments(draft, tool, explicit, source.budget)
+    arguments, more = _arguments(draft, tool, explicit, source)
     repairs = [*draft.repairs, *repairs, *more]
     if is_schema(arguments, tool):
         raise Refused("schema_echo", "A schema stands in place of arguments.")
@@ -109,18 +112,23 @@ def _name(draft: Draft, source: Source, explicit: bool) -> tuple[str, ToolSpec |
     )
 
 
-def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool, budget: Budget) -> tuple[dict[str, Any], list[str]]:
+def _arguments(draft: Draft, tool: ToolSpec | None, explicit: bool, source: Source) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments as an object, and what was mended."""
     value: Any = draft.arguments
     repairs: list[str] = []
     if draft.positional:
         value, repairs = _positional(draft, tool)
     if isinstance(value, str):
-        value, more = _decoded(value, draft.text_argument, budget)
+        value, more = _decoded(value, draft.text_argument, source.budget)
         repairs += more
     if value is NOTHING or value is None or (isinstance(value, str) and value.strip() in ("", "None", "{}")):
         if not explicit and (tool is None or tool.required):
             raise Refused("no_arguments", "It names a tool and gives no arguments.")
+        if value is NOTHING and tool is not None and tool.required:
+            cut = not draft.closed and TAIL.match(source.text, draft.span[1]) is not None
+            raise Refused(
+                "truncated" if cut else "no_arguments_given", "It gives no arguments, and the tool requires some."
+            )
         return {}, repairs
     if isinstance(value, dict):
         return value, repairs

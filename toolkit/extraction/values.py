@@ -23,11 +23,15 @@ _MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#")
 _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*+")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*+(?=[ \t]*+:)")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-\\]*+(?=[ \t]*+(?::|=>))")
+_FLAG = re.compile(r"--([A-Za-z]\w*+(?:-\w++)*+)[ \t]*+(?:=>?|:)?[ \t]*+")  # `--key value`, as MiniMax writes pairs
+_FLAG_END = r"(?=\s*+(?:--[A-Za-z]|[},]))"
+_FLAG_TEXT = re.compile("|".join(rf"{q}(?:[^{q}\\]|\\[\s\S]|{q}(?!{_FLAG_END}))*+{q}{_FLAG_END}" for q in "\"'"))
+_FLAG_VALUE = re.compile(r"(?:(?!\s--)[^\n{}\"',])*+")
 _LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*+(?=:)")  # where text has marks of its own
 _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]++")
 _DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|$")
-_KEY_AHEAD = re.compile(r"\s*+(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*+)\s*+:")
+_KEY_AHEAD = re.compile(r"\s*+(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*+)\s*+(?::|=>)|\s*+--[A-Za-z]")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
 STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w{1,40}_call|<end|```|~~~|\[/?[A-Z_]{4,40}\]|✿|\r?\n[^\S\n]*+[A-Z*\n-]|$")
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
@@ -131,20 +135,46 @@ class ValueReader:
         while not self.ends("}", bool(result)):
             if not opened:
                 self.keys.append(self.pos)
-            key = self.key()
-            self.space()
-            if self.peek() not in (":", "="):
-                raise self.fail("truncated" if not self.peek() else "bad_json")
-            self.pos += 2 if self.text.startswith("=>", self.pos) else 1
+            flag = _FLAG.match(self.text, self.pos, self.limit)
+            key = flag[1] if flag else self.key()
+            if not flag:
+                self.colon()
             if key in result:
                 self.note("duplicate_keys")
             self.member = True
-            result[key] = self.value(depth + 1)
+            result[key] = self.flagged(flag.end(), depth + 1) if flag else self.value(depth + 1)
             self.separator("}")
         if doubled and self.peek() == "}":
             self.pos += 1
         self.solid = True
         return result
+
+    def colon(self) -> None:
+        """Step over what stands between a key and its value."""
+        self.space()
+        if self.peek() not in (":", "="):
+            raise self.fail("truncated" if not self.peek() else "bad_json")
+        self.pos += 2 if self.text.startswith("=>", self.pos) else 1
+
+    def flagged(self, pos: int, depth: int) -> Any:
+        """Read the value behind `--key`: a value of its own, or the words up to the next such key; True if none."""
+        self.note("unquoted_keys")
+        self.pos, quote = pos, find_quote(self.text, pos)
+        if quote is not None and (whole := _FLAG_TEXT.match(self.text, pos, self.limit)) is not None:
+            return self.string(quote, end=whole.end())
+        if quote is not None or self.text.startswith(("[", "{"), pos):
+            return self.value(depth)
+        found = _FLAG_VALUE.match(self.text, pos, self.limit)
+        written = found[0].strip() if found else ""
+        self.pos, self.solid = pos + len(found[0] if found else ""), True
+        if self.pos >= self.limit:
+            raise self.fail("truncated")
+        if _NUMBER.fullmatch(written):
+            return self.number(written)
+        if not written or written in _LITERALS:
+            return _LITERALS[written] if written else True
+        self.note("unquoted_value")
+        return written
 
     def array(self, depth: int, closer: str) -> list[Any]:
         """Read an array, or a tuple if `closer` is a round bracket."""
@@ -232,9 +262,10 @@ class ValueReader:
         cut = _WORD.match(self.text, self.pos, self.limit)
         raise self.fail("truncated" if cut and cut.end() == self.limit else "bad_json")
 
-    def string(self, quote: Quote, key: bool = False) -> str:
-        """Read a quoted string."""
-        found = read_string(self.source, self.pos, quote, key=key, closers=self.closers, member=self.member)
+    def string(self, quote: Quote, key: bool = False, end: int | None = None) -> str:
+        """Read a quoted string, whose `end` may be known."""
+        source = self.source if end is None else self.source.within(end)
+        found = read_string(source, self.pos, quote, key=key, closers=self.closers, member=self.member)
         if found is None:
             raise self.fail("truncated")
         for code in found.repairs:

@@ -19,7 +19,7 @@ from typing import Any
 
 from toolkit.agents.airgap.chat import AirgapChat, kept
 from toolkit.agents.airgap.rounds import AirgapChunk, AirgapReply
-from toolkit.errors import UserError
+from toolkit.errors import UserError, install_hint
 from toolkit.messages import ChatMessage, ChatRole
 from toolkit.models.base import ChatModel, Chunk, Reply
 from toolkit.prompting.protocols import load_protocol
@@ -31,9 +31,7 @@ try:
     from langchain_openai import ChatOpenAI
     from pydantic import Field, PrivateAttr
 except ImportError as missing:
-    raise UserError(
-        f"AirgapChatOpenAI needs LangChain ({missing}). Install it: pip install 'local-tool-calling[langchain]'"
-    ) from None
+    raise UserError(f"AirgapChatOpenAI needs LangChain ({missing}). {install_hint('langchain')}") from None
 
 _CLASSES = {ChatRole.SYSTEM: SystemMessage, ChatRole.USER: HumanMessage, ChatRole.ASSISTANT: AIMessage}
 

@@ -7,7 +7,7 @@ Needs the extra `notebook`; nothing else in the toolkit imports it.
 from importlib import import_module
 from typing import Any
 
-from toolkit.errors import UserError
+from toolkit.errors import UserError, install_hint
 
 _HOMES = {"Playground": "playground", "ChatBox": "chat", "ask_in_notebook": "approval"}
 __all__ = list(_HOMES)
@@ -19,6 +19,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"toolkit.lab.{_HOMES[name]}"), name)
     except ImportError as error:
-        raise UserError(
-            f"{name} needs more ({error}). Install it: pip install 'local-tool-calling[notebook]'"
-        ) from None
+        raise UserError(f"{name} needs more ({error}). {install_hint('notebook')}") from None

@@ -17,7 +17,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from toolkit.asking import Asked, ask, request
+from toolkit.asking import Asked, ask, disarmed, disarmed_html, request
 from toolkit.errors import ToolkitError
 from toolkit.evaluation.cases import Case, load_cases
 from toolkit.evaluation.saving import file_name, save_recipe, writable_folder
@@ -204,7 +204,9 @@ class Playground(widgets.VBox):  # type: ignore[misc]
         self._apply()
         if self.last is not None and self._shown != (self.recipe.hash, self.case.value):
             self._clear("The recipe or the case has changed. Press Run to ask the model.")
-        self.prompt_view.value = _prompt(request(self.recipe, self._case.messages, self._case.tools).messages)
+        messages, tools = self._case.messages, self._case.tools
+        changed = disarmed_html(disarmed(self.recipe, messages, tools))
+        self.prompt_view.value = _prompt(request(self.recipe, messages, tools).messages) + changed
         edited = f" · edited: {', '.join(self.edits)}" if self.edits else ""
         self.status.value = _note(f"recipe {self.recipe.hash}{edited}")
 

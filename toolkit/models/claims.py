@@ -13,10 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 _SECONDS_BETWEEN_LOOKS = 0.02
-_mine: set[tuple[int, Path]] = set()  # (thread, file) of the claims held in this process
+_mine: set[tuple[int, str]] = set()  # (thread, file) of the claims held in this process
 
 
 @contextmanager
@@ -26,7 +25,7 @@ def claim(folder: Path, key: str, wait_s: float) -> Iterator[None]:
     But: after `wait_s` seconds, where the file cannot be made or locked, or where this thread itself holds the claim
     and so could never let go, it goes on without: to ask twice is better than to wait for ever.
     """
-    path = folder / key
+    path = os.path.join(folder, key)  # noqa: PTH118 - a claim is made for each request, and a Path costs more
     me = (threading.get_ident(), path)
     held = None if me in _mine else _locked(path, wait_s)
     if held is None:
@@ -38,11 +37,11 @@ def claim(folder: Path, key: str, wait_s: float) -> Iterator[None]:
     finally:
         _mine.discard(me)
         with suppress(OSError):
-            path.unlink()  # before it is unlocked: who waits sees that it is gone
-        held.close()
+            os.unlink(path)  # noqa: PTH108 - before it is unlocked: who waits sees that it is gone
+        os.close(held)
 
 
-def _locked(path: Path, wait_s: float) -> IO[bytes] | None:
+def _locked(path: str, wait_s: float) -> int | None:
     """Return the open and locked file of a claim; None where it cannot be had, or not in time."""
     end = time.monotonic() + wait_s
     try:
@@ -50,10 +49,10 @@ def _locked(path: Path, wait_s: float) -> IO[bytes] | None:
 
         while True:
             with suppress(FileExistsError, FileNotFoundError, BlockingIOError), ExitStack() as stack:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(path.open("ab"))
+                file = _opened(path)
+                stack.callback(os.close, file)
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if path.stat().st_ino == os.fstat(file.fileno()).st_ino:  # not removed before it was locked
+                if os.stat(path).st_ino == os.fstat(file).st_ino:  # noqa: PTH116 - not removed before it was locked
                     stack.pop_all()
                     return file
             if time.monotonic() > end:
@@ -61,3 +60,12 @@ def _locked(path: Path, wait_s: float) -> IO[bytes] | None:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
     except (ImportError, OSError):
         return None
+
+
+def _opened(path: str) -> int:
+    """Open a file, made with its folder if missing."""
+    try:
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    except FileNotFoundError:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o666)

@@ -143,4 +143,4 @@ def _version() -> str:
     try:
         return f"xllamacpp {version('xllamacpp')}"
     except PackageNotFoundError:
-        raise UserError(llama.MISSING) from None
+        raise UserError(llama.missing()) from None

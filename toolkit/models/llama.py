@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UserError, WeightsError
+from toolkit.errors import UserError, WeightsError, install_hint
 from toolkit.models.abort import current
 from toolkit.models.wire import ServerError
 
@@ -43,8 +43,12 @@ _servers: weakref.WeakValueDictionary[ServerKey, Shared] = weakref.WeakValueDict
 _registry = threading.Lock()
 _running: set[threading.Event] = set()
 _SECONDS_TO_STOP = 5.0
-MISSING = "Embedded models need xllamacpp. Install it: pip install 'local-tool-calling[embedded]'"
 _spoilt = False  # whether this process was forked from one with a loaded server
+
+
+def missing() -> str:
+    """Say what to install."""
+    return f"Embedded models need xllamacpp. {install_hint('embedded')}"
 
 
 def default_threads() -> int:
@@ -98,7 +102,7 @@ def import_llama() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise UserError(f"{MISSING} ({error})") from None
+        raise UserError(f"{missing()} ({error})") from None
     return xllamacpp
 
 

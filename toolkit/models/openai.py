@@ -28,7 +28,7 @@ from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.patterns import for_grammar
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
-from toolkit.secrets import Mask, header_text, scrub
+from toolkit.secrets import Mask, Secret, as_secret, header_text, scrub
 from toolkit.traces.json_text import loads
 
 KEY_VARIABLES = ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY")
@@ -121,12 +121,13 @@ class OpenAIAnswer(Answer):
 class OpenAIModel(Backend):
     """Answer from an OpenAI-compatible server. Nothing is contacted before the first request.
 
-    The key comes from the environment variable TOOLKIT_OPENAI_API_KEY, or else OPENAI_API_KEY; it is sent to
-    this server only and never shown.
+    The key is the one given, or else comes from the environment variable TOOLKIT_OPENAI_API_KEY, or else
+    OPENAI_API_KEY; it is sent to this server only and never shown.
 
     Args:
         name: `NAME@URL`, such as `qwen3@http://127.0.0.1:8080/v1`.
         defaults: options of a request that sets none.
+        api_key: the key, as a Secret or text.
 
     Raises:
         ModelNotFoundError: the name has no URL.
@@ -135,7 +136,7 @@ class OpenAIModel(Backend):
     collects = OpenAIAnswer
     audit: WindowAudit
 
-    def __init__(self, name: str, defaults: Options | None = None) -> None:
+    def __init__(self, name: str, defaults: Options | None = None, api_key: Secret | str | None = None) -> None:
         model, at, url = name.partition("@http")
         if not at or not model:
             raise ModelNotFoundError(
@@ -146,6 +147,7 @@ class OpenAIModel(Backend):
         self._shown_url = public_name(self._url)
         self.defaults = defaults or Options()
         self.audit = WindowAudit()
+        self._key = as_secret(api_key)
         self._connection: Connection | None = None
         self._looked: dict[str, tuple[float, dict[str, Any]]] = {}  # route -> when, and what was said
         self._alone = threading.Lock()
@@ -235,7 +237,8 @@ class OpenAIModel(Backend):
             import httpx
 
             variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), "")
-            key = header_text(os.environ[variable], f"The key in {variable}") if variable else ""
+            given = os.environ.get(variable) if self._key is None else self._key.resolve_value()
+            key = header_text(given, "The API key" if self._key else f"The key in {variable}") if given else ""
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             try:
                 url = httpx.URL(self._url)

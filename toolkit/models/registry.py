@@ -20,7 +20,7 @@ _FORMS = "'embedded/smollm2-135m', 'embedded//path/to/any.gguf', 'ollama/NAME' o
 _KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "embedded": ("EmbeddedModel", ("threads",)),
     "ollama": ("OllamaModel", ("host",)),
-    "openai": ("OpenAIModel", ()),
+    "openai": ("OpenAIModel", ("api_key",)),
 }
 
 
@@ -30,8 +30,8 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     Args:
         name: `embedded/smollm2-135m`, `embedded//path/to/any.gguf`, `ollama/qwen3:4b`,
             `openai/NAME@http://127.0.0.1:8080/v1`.
-        settings: `threads=` for embedded models, `host=` for Ollama; every other one is an option of `Options`
-            that requests use unless they set it themselves, such as `num_ctx=4096`.
+        settings: `threads=` for embedded models, `host=` for Ollama, `api_key=` (a Secret) for `openai/…`; every other
+            one is an option of `Options` that requests use unless they set it themselves, such as `num_ctx=4096`.
 
     Raises:
         ModelNotFoundError: the name is of no known form.
@@ -55,6 +55,8 @@ def load_model(name: str, **settings: Any) -> ChatModel:
     class_name, own = _KINDS[kind]
     known = [item.name for item in fields(Options)]
     for setting in settings:
+        if setting == "api_key" and setting not in own:
+            raise ConfigError(f"{name!r} takes no api_key. Leave it out; a key for Ollama stands in OLLAMA_API_KEY.")
         if setting not in known and setting not in own:
             raise ConfigError(f"Unknown setting {setting!r} of {name!r}. {did_you_mean(setting, [*own, *known])}")
     options = {key: value for key, value in settings.items() if key in known}

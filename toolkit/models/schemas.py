@@ -120,13 +120,22 @@ def schema_problem(text: str, schema: Mapping[str, Any]) -> str:
     "The reply is no JSON: 'one'."
     """
     try:
-        value = loads(text)
-        # the checker takes no lone surrogate; one character for another, so that lengths stay
-        value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+        error = next(broken(loads(text), schema), None)
     except ValueError:
         return f"The reply is no JSON: {text[:80]!r}."
-    error = next(iter(_validator(json.dumps(schema, default=str)).iter_errors(value)), None)
     if error is None:
         return ""
     place = "".join(f"[{step!r}]" for step in error.instance_path) or "the top level"
     return f"The reply breaks the schema at {place}: {error.message}"
+
+
+def broken(value: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the checker's errors, each with the keyword that the value breaks (`kind.name`) and its place.
+
+    Raises:
+        ConfigError: the schema is none.
+        ValueError: JSON cannot hold the value.
+    """
+    # the checker takes no lone surrogate; one character for another, so that lengths stay
+    value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+    yield from _validator(json.dumps(schema, default=str)).iter_errors(value)

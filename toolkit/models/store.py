@@ -17,7 +17,7 @@ from toolkit.models.base import ChatModel, ChatRequest, Chunk, Options, Reply
 from toolkit.models.claims import claim
 from toolkit.models.connection import public_name
 from toolkit.models.database import explained, open_database
-from toolkit.models.keys import as_json, differences, digest, nearest, reply_key
+from toolkit.models.keys import as_json, differences, digest, nearest, reply_key, text_digest
 from toolkit.traces.json_text import loads
 
 Mode = Literal["record", "replay", "off"]
@@ -112,7 +112,10 @@ class Store:
 
     def find(self, request: dict[str, Any], fingerprint: Mapping[str, Any], repeat: int = 0) -> Reply | None:
         """Return the reply that this very model gave to a request, or None."""
-        rows = self._all("SELECT reply FROM replies WHERE key = ?", reply_key(digest(request), fingerprint, repeat))
+        return self._kept(reply_key(digest(request), fingerprint, repeat))
+
+    def _kept(self, key: str) -> Reply | None:
+        rows = self._all("SELECT reply FROM replies WHERE key = ?", key)
         return self._reply(rows[0][0]) if rows else None
 
     def replay(self, request: dict[str, Any], model: str, repeat: int = 0) -> Reply:
@@ -150,7 +153,9 @@ class Store:
         self, request: dict[str, Any], fingerprint: Mapping[str, Any], repeat: int, wait_s: float
     ) -> AbstractContextManager[None]:
         """Hold a request while it is put, so that nobody else who shares the file puts it too; see `claims`."""
-        key = reply_key(digest(request), fingerprint, repeat)
+        return self._claimed(reply_key(digest(request), fingerprint, repeat), wait_s)
+
+    def _claimed(self, key: str, wait_s: float) -> AbstractContextManager[None]:
         return nullcontext() if self.path == ":memory:" else claim(self._claims, key, wait_s)
 
     def keep(
@@ -160,10 +165,12 @@ class Store:
 
         Faults that may pass (server away, timeout) are not kept, so that the next run asks again.
         """
+        return self._keep(as_json(request), fingerprint, reply, repeat, model or reply.model)
+
+    def _keep(self, asked: str, fingerprint: Mapping[str, Any], reply: Reply, repeat: int, model: str) -> bool:
         if reply.fault and reply.fault.kind in _NOT_KEPT:
             return False
-        row = _row(request, fingerprint, reply.to_dict(), repeat, model or reply.model)
-        return self._insert([row]) == 1
+        return self._insert([_row(asked, fingerprint, reply.to_dict(), repeat, model)]) == 1
 
     def _insert(self, rows: Iterable[tuple[Any, ...]]) -> int:
         with self._lock, explained(self.path):
@@ -216,7 +223,10 @@ class Store:
 
         lines = read_recording(Path(path))
         return self._insert(
-            [_row(line["request"], line["fingerprint"], line["reply"], line["repeat"], line["model"]) for line in lines]
+            [
+                _row(as_json(line["request"]), line["fingerprint"], line["reply"], line["repeat"], line["model"])
+                for line in lines
+            ]
         )
 
     def close(self) -> None:
@@ -240,11 +250,11 @@ class Store:
 
 
 def _row(
-    request: dict[str, Any], fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
+    request: str, fingerprint: Mapping[str, Any], reply: Mapping[str, Any], repeat: int, model: str
 ) -> tuple[Any, ...]:
-    asked = digest(request)
+    asked = text_digest(request)
     key = reply_key(asked, fingerprint, repeat)
-    return key, model, asked, repeat, as_json(fingerprint), as_json(request), as_json(reply), time.time()
+    return key, model, asked, repeat, as_json(fingerprint), request, as_json(reply), time.time()
 
 
 def _missing(path: Path) -> str:
@@ -271,16 +281,17 @@ class StoredModel(ChatModel):
         if self.model is None:
             yield from _played(self.store.replay(asked, self.name, self.repeat))
             return
-        fingerprint = self.model.fingerprint()
-        known = self.store.find(asked, fingerprint, self.repeat)
+        fingerprint, text = self.model.fingerprint(), as_json(asked)
+        key = reply_key(text_digest(text), fingerprint, self.repeat)
+        known = self.store._kept(key)
         if known is not None:
             yield from _played(known)
             return
-        with self.store.claim(asked, fingerprint, self.repeat, request.options.timeout_s):
-            known = self.store.find(asked, fingerprint, self.repeat)  # another one may have asked meanwhile
+        with self.store._claimed(key, request.options.timeout_s):
+            known = self.store._kept(key)  # another one may have asked meanwhile
             for chunk in _put(request, self.model) if known is None else _played(known):
                 if chunk.reply is not None and known is None:
-                    self.store.keep(asked, fingerprint, chunk.reply, self.repeat, self.name)
+                    self.store._keep(text, fingerprint, chunk.reply, self.repeat, self.name)
                 yield chunk
 
     def fingerprint(self) -> dict[str, Any]:

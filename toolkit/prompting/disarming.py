@@ -17,6 +17,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from toolkit.extraction.drafts import Syntax
+from toolkit.extraction.elements import NAMERS
 from toolkit.extraction.resolve import clean, fold
 from toolkit.extraction.syntaxes import load
 from toolkit.messages import ChatMessage
@@ -57,12 +58,20 @@ _HEADS = re.compile(
 )
 # with a blank before its bracket, a call stands only in a list, in a fence or at the start of a line
 _SPACED = re.compile(rf"(?:^|[\[`'\",;(=])[ \t]*+(?P<name>[{_WORD}]++)[ \t]++(?P<round>\()", re.MULTILINE)
-_TAG = re.compile(r"<[ \t]*+(?P<name>[^\W\d][\w.\-]*+)[ \t]*+>")
+_TAG = re.compile(r"<[ \t]*+(?P<name>[^\W\d][\w.\-]*+)(?=[\s/>])")
+_HOLDER = re.compile(rf"<(?i:{NAMERS})\s*+>\s*+(?P<name>[{_WORD}]++)\s*+</")
 _LINE = re.compile(
     rf"(?=(?i:tool_name|function_name|tool|name|function|action)[ \t]*+:[ \t]*+[\"'`]?(?P<name>[{_WORD}]{{1,200}}))"
 )
 # a name and what makes a call of it: the pattern, the group that the dot goes to, and how far behind its start
-_NAMED = ((_HEADS, "round", 0), (_HEADS, "curly", 0), (_SPACED, "round", 0), (_TAG, 0, 1), (_LINE, 0, 1))
+_NAMED = (
+    (_HEADS, "round", 0),
+    (_HEADS, "curly", 0),
+    (_SPACED, "round", 0),
+    (_TAG, 0, 1),
+    (_HOLDER, 0, 1),
+    (_LINE, 0, 1),
+)
 _PAIR = re.compile(r"[\"'“](?=(?:name|tool|tool_name|function|action|function_name)[\"'”]\s*+:)")
 _RUN = re.compile(r"[^\W_]+")  # what counts of a name, however it is written
 _TRAIL = re.compile(r"(?<![:.])(?::\d{1,9}+|\.call)++$")  # what models put behind a name

@@ -18,28 +18,34 @@ import contextlib
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from toolkit import resources
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, check_object, did_you_mean
 from toolkit.messages import ChatMessage, ChatRole, Part, TextContent, ToolCall, ToolCallResult, as_messages
 from toolkit.prompting import templates
 from toolkit.prompting.disarming import Disarming, disarming, is_sealed
 from toolkit.tools import Tool, as_tools, schemas
-from toolkit.traces.json_text import loads, read_text
+from toolkit.traces.json_text import parsed, read_text
 
 if TYPE_CHECKING:
     from toolkit.extraction.types import Extraction
 
+T = TypeVar("T")
 Arm = Literal["native", "prompted", "constrained"]
 ARMS: tuple[Arm, ...] = ("native", "prompted", "constrained")
 MOST_RENDERED = 4096  # messages kept in rendered form
 _MOST_BYTES = 1_000_000  # of one file
 _KINDS: dict[Any, str] = {str: "text", list: "a list of texts", dict: "a table"}
+# of a line of examples.jsonl, and of a call in it: key -> its type, and the type in words
+_EXAMPLE: dict[str, tuple[Any, str]] = {
+    "user": (str, "a text"), "calls": (list, "a list of calls"), "answer": (str, "a text")
+}  # fmt: skip
+_CALL: dict[str, tuple[Any, str]] = {"name": (str, "a text"), "arguments": (dict, "an object")}
 _KEYS = {"title", "description", "syntax", "fallbacks", "markers", "schema"}
 
 
@@ -111,9 +117,8 @@ class Protocol:
             return said
         shown = [] if tool_choice == "none" else offered
         system = "\n\n".join(text for m in said if m.is_from(ChatRole.SYSTEM) for text in m.texts)
-        disarm = self.disarming(offered)
-        values = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(tool_choice), "system": system}
-        head = self._fill("system.jinja", {**values, "keys": self.keys, "parallel": parallel, "arm": arm}).strip()
+        values = {"tool_choice": tool_choice, "system": system, "parallel": parallel, "arm": arm}
+        head = self._kept(("head", *values.values()), offered, lambda: self._head(offered, shown, values))
         # neighbours are joined before they are disarmed: a call may be split over two messages
         turns = _merge([*self._examples(shown, arm), *(m for m in said if not m.is_from(ChatRole.SYSTEM))])
         start = [ChatMessage.from_system(head)] if head else []
@@ -166,19 +171,44 @@ class Protocol:
 
     def disarming(self, tools: Iterable[Any] | None = None) -> Disarming:
         """Return what takes from a text all that could be read as a call of these tools; None knows no names."""
-        return disarming(None if tools is None else tuple(tool.name for tool in as_tools(tools)), self.markers)
+        return disarming(None, self.markers) if tools is None else self._disarming(as_tools(tools))
+
+    def _disarming(self, offered: list[Tool]) -> Disarming:
+        return disarming(tuple(tool.name for tool in offered), self.markers)
+
+    def altered(self, tools: Iterable[Any] | None, messages: Any) -> list[tuple[str, str]]:
+        """Return every text of users and tools that disarming changes: as it was, and as it is sent."""
+        offered = as_tools(tools)
+        disarm = self._disarming(offered)
+        pairs: list[tuple[str, str]] = []
+        for message in _merge(message for message in as_messages(messages) if not is_sealed(message)):
+            text = "\n".join(message.texts)
+            if message.is_from(ChatRole.USER):
+                pairs.append((text, disarm(text)))
+            results = [result.result for result in message.tool_call_results]
+            if message.is_from(ChatRole.FUNCTION):
+                results.append(text)
+            pairs += [(templates.as_json(result), disarm.json(result)) for result in results]
+        pairs += self._kept(("tools",), offered, lambda: [pair for tool in offered for pair in _altered(tool, disarm)])
+        return [(said, sent) for said, sent in pairs if said != sent]
+
+    def _head(self, offered: list[Tool], shown: list[Tool], values: dict[str, Any]) -> str:
+        disarm = self._disarming(offered)
+        own = {"tools": list(map(disarm.tool, shown)), "tool_choice": disarm(values["tool_choice"]), "keys": self.keys}
+        return self._fill("system.jinja", {**values, **own}).strip()
 
     def _as_text(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
-        """Write one message as text, or take it from the last rendering: a loop renders its history every turn."""
-        key = (id(message), arm, tuple(map(id, tools)))
+        return self._kept((id(message), arm), [message, *tools], lambda: self._written(message, arm, tools))
+
+    def _kept(self, key: tuple[Any, ...], held: list[Any], made: Callable[[], T]) -> T:
+        """Return what was made of these before, or make it: a loop renders its history every turn."""
+        key = (key, tuple(map(id, held)))
         kept = self._rendered.get(key)
-        if kept is not None:
-            return cast("ChatMessage", kept[-1])
-        text = self._written(message, arm, tools)
-        if len(self._rendered) >= MOST_RENDERED:
-            self._rendered.pop(next(iter(self._rendered)), None)
-        self._rendered[key] = (message, tools, text)  # holding them keeps their ids theirs
-        return text
+        if kept is None:
+            if len(self._rendered) >= MOST_RENDERED:
+                self._rendered.pop(next(iter(self._rendered)), None)
+            kept = self._rendered[key] = (held, made())  # holding them keeps their ids theirs
+        return cast("T", kept[1])
 
     def _written(self, message: ChatMessage, arm: Arm, tools: list[Tool]) -> ChatMessage:
         text = "\n".join(message.texts)
@@ -189,19 +219,22 @@ class Protocol:
             result = ToolCallResult(text, ToolCall(message.name or ""))
             return ChatMessage.from_user(self.result_text(result, tools), message.meta)
         if message.is_from(ChatRole.USER):
-            said = text if is_sealed(message) else self.disarm(text, tools)
+            said = text if is_sealed(message) else self._disarming(tools)(text)
             return ChatMessage(message.role, (TextContent(said), *message.images), message.name, message.meta)
         if message.tool_calls:
             text = "\n".join(part for part in (text, self.call_text(message.tool_calls, arm)) if part)
         return ChatMessage.from_assistant(text, message.meta, message.name)
 
+    @cached_property
+    def _few_shot(self) -> list[list[ChatMessage]]:
+        lines = enumerate(self.files.get("examples.jsonl", "").split("\n"), 1)
+        path = str(self.folder / "examples.jsonl")
+        return [_example(line, f"{path!r} line {number}") for number, line in lines if line.strip()]
+
     def _examples(self, tools: list[Tool], arm: Arm) -> list[ChatMessage]:
         names = {tool.name for tool in tools}
         turns: list[ChatMessage] = []
-        for number, line in enumerate(self.files.get("examples.jsonl", "").splitlines(), 1):
-            if not line.strip():
-                continue
-            messages = _example(line, self.folder / "examples.jsonl", number)
+        for messages in self._few_shot:
             if all(call.tool_name in names for message in messages for call in message.tool_calls):
                 turns.extend(messages)
         return turns
@@ -275,7 +308,7 @@ def _read(folder: Path) -> Protocol:
         if template.endswith(".jinja"):
             templates.check(content, str(folder / template))
     schema = _held(head, "schema", {}, toml)
-    return Protocol(
+    found = Protocol(
         name=folder.name,
         folder=folder,
         syntax=head["syntax"],
@@ -285,6 +318,8 @@ def _read(folder: Path) -> Protocol:
         files=files,
         aliases=_pairs(schema.get("aliases"), toml),
     )
+    _ = found._few_shot  # read now, so that a mistake in them is told now
+    return found
 
 
 def _text(path: Path, folder: Path) -> str:
@@ -314,17 +349,25 @@ def _pairs(aliases: Any, toml: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(pairs)
 
 
-def _example(line: str, path: Path, number: int) -> list[ChatMessage]:
+def _example(line: str, where: str) -> list[ChatMessage]:
     """Read one few-shot line: {"user": …, "calls": [{"name", "arguments"}]} or {"user": …, "answer": …}."""
-    try:
-        row = loads(line)
-        calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", [])]
-        return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            f"{str(path)!r} line {number} is no example ({error!r}). Write"
-            ' {"user": "…", "calls": [{"name": "…", "arguments": {}}]} or {"user": "…", "answer": "…"}.'
-        ) from None
+    row = parsed(line, f"{where} is no example:")
+    check_object(where, row, _EXAMPLE, ["user"])
+    if not row.get("calls") and "answer" not in row:
+        raise ConfigError(f"{where} needs calls, {_EXAMPLE['calls'][1]}, or answer, a text; it shows no reply.")
+    for call in row.get("calls", ()):
+        check_object(f"{where}, a call", call, _CALL, ["name"])
+    calls = [ToolCall(call["name"], call.get("arguments", {})) for call in row.get("calls", ())]
+    return [ChatMessage.from_user(row["user"]), ChatMessage.from_assistant(row.get("answer"), tool_calls=calls)]
+
+
+def _altered(tool: Tool, disarm: Disarming) -> list[tuple[str, str]]:
+    """Return the texts of a tool that disarming changes."""
+    shown = disarm.tool(tool)
+    texts = [(tool.description, shown.description)]
+    if shown.parameters != tool.parameters:
+        texts.append((templates.as_json(tool.parameters), templates.as_json(shown.parameters)))
+    return [(said, sent) for said, sent in texts if said != sent]
 
 
 def _merge(messages: Iterable[ChatMessage], rendered: bool = False) -> list[ChatMessage]:

@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.tools.injected import CallId
 from toolkit.tools.shown import safe_str
 from toolkit.tools.tool import Tool
 
@@ -44,6 +45,8 @@ def as_tools(value: Iterable[Any] | None) -> list[Tool]:
 def single_tools(value: Iterable[Any] | None) -> Iterator[Any]:
     """Yield what stands for one tool each, as it was given, out of lists and toolsets however nested.
 
+    A toolset's own `warm_up` is called before (Source: haystack-core-integrations#2384).
+
     Raises:
         ConfigError: it is no list.
     """
@@ -52,6 +55,8 @@ def single_tools(value: Iterable[Any] | None) -> Iterator[Any]:
     if not _is_group(value):
         hint = " Put it in brackets." if _is_tool(value) else ""
         raise ConfigError(f"Expected a list of tools, got {safe_str(value, repr)}.{hint}")
+    if callable(ready := getattr(value, "warm_up", None)):  # a toolset that connects only now has no tools before
+        ready()
     for item in value:
         if type(item) not in _SINGLE and _is_group(item):
             yield from single_tools(item)
@@ -146,22 +151,11 @@ def _runner(value: Any) -> Callable[..., Any]:
     raise ConfigError(f"Tool {value.name!r} can be neither invoked nor called. Give it invoke(self, args).")
 
 
-class _CallId:
-    """Stand for the id of the call that a tool answers; an agent gives it, nobody else knows it."""
-
-    injected_into_tools = True
-
-    @staticmethod
-    def for_tool(state: Any) -> str:
-        """Return what is given."""
-        return str(getattr(getattr(state, "request", None), "tool_call_id", None) or "call")
-
-
 def _with_call_id(value: Any) -> Callable[..., Any]:
     """Return what invokes a LangChain tool that asks for the id of its call, which it gets with a whole call alone."""
 
-    def run(_call_id_: _CallId, **arguments: Any) -> Any:
-        said = value.invoke({"name": value.name, "args": arguments, "id": _call_id_, "type": "tool_call"})
+    def run(_call_id_: CallId, **arguments: Any) -> Any:
+        said = value.invoke({"name": value.name, "args": arguments, "id": _call_id_ or "call", "type": "tool_call"})
         return getattr(said, "content", said)
 
     return run

@@ -8,18 +8,22 @@ from __future__ import annotations
 import inspect
 import logging
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.tools.injected import injected_type
 from toolkit.tools.wiring import parameters_of
 
+_PLAIN = (str, int, float, bool, list, dict, Any)
 
-def describe(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return name, description and parameters (their JSON Schema) of a typed function.
+
+def describe(function: Callable[..., Any], filled: Collection[str] = ()) -> dict[str, Any]:
+    """Return name, description and parameters (their JSON Schema) of a typed function, without those `filled` for it.
 
     The description is the docstring without its argument section; each argument's text goes into the schema
-    unless `Annotated[…, "text"]` or `Field(description=…)` already gave one.
+    unless `Annotated[…, "text"]` or `Field(description=…)` already gave one. A parameter with a default whose type has
+    no JSON Schema, such as a callback, is not for a model and left out.
 
     Raises:
         ConfigError: a parameter has no type, is positional-only, or its type has no JSON Schema.
@@ -28,35 +32,54 @@ def describe(function: Callable[..., Any]) -> dict[str, Any]:
 
     name = getattr(function, "__name__", type(function).__name__)
     summary, words = _docstring(function)
-    fields = _fields(function, name)
-    # names are prefixed, so that those pass which pydantic keeps for itself (a leading underscore, `model_…`)
-    config = pydantic.ConfigDict(protected_namespaces=())
+    fields = {k: v for k, v in _fields(function, name, filled).items() if v[1] is ... or has_schema(v[0])}
     try:
-        model = pydantic.create_model(name, __config__=config, **{f"p_{key}": value for key, value in fields.items()})
-        schema = model.model_json_schema(by_alias=True)
+        parameters = _parameters(name, fields)
     except pydantic.errors.PydanticUserError as error:
         raise ConfigError(f"Cannot make a JSON Schema for {name!r}: {str(error).splitlines()[0]}") from None
+    for key in words.keys() & fields.keys():
+        parameters["properties"][key].setdefault("description", words[key])
+    return {"name": name, "description": summary, "parameters": parameters}
+
+
+def _parameters(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object of fields, each given by type and default."""
+    import pydantic
+
+    # names are prefixed, so that those pass which pydantic keeps for itself (a leading underscore, `model_…`)
+    config = pydantic.ConfigDict(protected_namespaces=())
+    model = pydantic.create_model(name, __config__=config, **{f"p_{key}": value for key, value in fields.items()})
+    schema = model.model_json_schema(by_alias=True)
     _strip_titles(schema)
     names = dict(zip(schema.get("properties", {}), fields, strict=True))
     for key, known in names.items():
         schema["properties"][known] = schema["properties"].pop(key)
     if "required" in schema:
         schema["required"] = [names[key] for key in schema["required"]]
-    for key in words.keys() & fields.keys():
-        schema["properties"][key].setdefault("description", words[key])
-    parameters = {"type": "object", **{key: value for key, value in schema.items() if key != "type"}}
-    parameters.setdefault("properties", {})
-    return {"name": name, "description": summary, "parameters": parameters}
+    return {"type": "object", "properties": {}, **{key: value for key, value in schema.items() if key != "type"}}
 
 
-def _fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def has_schema(hint: Any) -> bool:
+    """Tell whether a type has a JSON Schema, so that a model can write a value of it."""
+    if hint in _PLAIN:
+        return True
+    import pydantic
+
+    try:
+        return pydantic.TypeAdapter(hint).json_schema().get("type") != "null"  # nothing else is left of some unions
+    except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation):
+        return False
+
+
+def _fields(function: Callable[..., Any], name: str, filled: Collection[str]) -> dict[str, Any]:
     """Return type and default of each parameter that a model gives; the invoker gives such as the live State."""
     hints, parameters = resolved_hints(function, name), parameters_of(function)
     if parameters is None:  # some builtins
         raise ConfigError(f"{name!r} has no signature to read. Give its schema: parameters={{…}}.")
     fields: dict[str, Any] = {}
     for key, parameter in parameters.items():
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or injected_type(hints.get(key)):
+        several = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if several or key in filled or injected_type(hints.get(key)):
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ConfigError(f"Parameter {key!r} of {name!r} is positional-only; models name arguments.")
@@ -64,14 +87,6 @@ def _fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
             raise ConfigError(f"Parameter {key!r} of {name!r} has no type. Write {key}: str, say.")
         fields[key] = _annotated(hints[key]), ... if parameter.default is parameter.empty else parameter.default
     return fields
-
-
-def injected_type(hint: Any) -> Any:
-    """Return the type by which the invoker gives a parameter, such as State; None where the model gives it.
-
-    Such a type has `injected_into_tools = True` and `for_tool(state)`, which returns what is given.
-    """
-    return next((k for k in (hint, *typing.get_args(hint)) if getattr(k, "injected_into_tools", False)), None)
 
 
 def _annotated(hint: Any) -> Any:

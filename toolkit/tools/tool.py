@@ -30,7 +30,8 @@ class Tool:
         description: what the model reads.
         parameters: JSON Schema (draft 2020-12) of the arguments object.
         function: what runs; may be a coroutine function. None for a tool that is only shown, as in a case file.
-        inputs_from_state: state key -> parameter, filled only where the model gave no value.
+        inputs_from_state: state key -> parameter, filled where the model gave no value. It is not required of it, and
+            `from_function` does not show it at all.
         outputs_to_state: state key -> {"source": key of the result, "handler": merge function}.
         outputs_to_string: {"source": key, "handler": function, "raw_result": bool}.
         timeout_s: seconds after which a call is given up; None waits. See `ToolInvoker` for coroutines that block.
@@ -58,8 +59,12 @@ class Tool:
         check_schema(self.parameters, self.name)
         if self.inputs_from_state or self.outputs_to_state or self.outputs_to_string:
             names = parameters_of(self.function) if self.function else None
-            check_inputs(self.name, self.inputs_from_state or {}, {*self.properties, *(names or ())})
+            known = None if names is None and not self.properties else {*self.properties, *(names or ())}
+            check_inputs(self.name, self.inputs_from_state or {}, known)
             check_outputs(self.name, self.outputs_to_state or {}, self.outputs_to_string or {})
+        if self.inputs_from_state and self.required:
+            needed = [name for name in self.required if name not in self.inputs_from_state.values()]
+            object.__setattr__(self, "parameters", {**self.parameters, "required": needed})
         if self.effect not in get_args(Effect):
             raise ConfigError(f"effect of tool {self.name!r} must be one of {get_args(Effect)}, not {self.effect!r}.")
         if self.timeout_s is not None and not self.timeout_s > 0:
@@ -83,7 +88,10 @@ class Tool:
         from toolkit.tools.signatures import describe
 
         given = {"name": name or None, "description": description, **options}
-        return cls(**describe(function) | {k: v for k, v in given.items() if v is not None}, function=function)
+        filled = (options.get("inputs_from_state") or {}).values()
+        return cls(
+            **describe(function, list(filled)) | {k: v for k, v in given.items() if v is not None}, function=function
+        )
 
     @property
     def tool_spec(self) -> dict[str, Any]:

@@ -14,18 +14,18 @@ from toolkit.errors import ConfigError
 STRING_KEYS = frozenset({"source", "handler", "raw_result"})  # the root form of outputs_to_string
 
 
-def check_inputs(name: str, inputs_from_state: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Check `inputs_from_state` of the tool `name`; `known` are its parameters.
+def check_inputs(name: str, inputs_from_state: Mapping[str, Any], known: Iterable[str] | None) -> None:
+    """Check `inputs_from_state` of the tool `name`; `known` are its parameters, None where nobody can tell.
 
     Raises:
-        ConfigError: a parameter that does not exist.
+        ConfigError: a parameter that does not exist (Source: haystack#12811).
     """
-    parameters = sorted(known)
+    parameters = sorted(known or ())
     for key, parameter in inputs_from_state.items():
-        if not isinstance(parameter, str) or (parameters and parameter not in parameters):
+        if not isinstance(parameter, str) or (known is not None and parameter not in parameters):
             raise ConfigError(
                 f"inputs_from_state of tool {name!r} maps {key!r} to {parameter!r}, which is no parameter. "
-                f"Use one of: {', '.join(parameters)}."
+                f"Use one of: {', '.join(parameters) or 'none, since it takes none'}."
             )
 
 

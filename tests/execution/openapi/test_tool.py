@@ -333,3 +333,33 @@ def test_what_is_no_secret_is_stored(echo: Any) -> None:
 
 def test_repr(echo: Any) -> None:
     assert repr(tool("http://h")) == "OpenAPITool(scripted, OpenAPIService('Scrape', 2 operations))"
+
+
+# ------------------------------------------------------------------ a key for the model's server
+def test_a_key_in_the_parameters_reaches_the_models_server_alone(echo):
+    """Haystack's users write `generator_api_params={"api_key": Secret…}`."""
+    params = {"model": f"m@{echo.url}/v1", "api_key": tk.Secret.from_token("k3y-of-the-model")}
+    asked = tk.OpenAPITool("openai", params, spec=spec(echo.url), arm="prompted")
+    text = str(asked.run(ASK)["service_response"])
+    assert {seen.headers.get("Authorization") for seen in echo.seen} == {"Bearer k3y-of-the-model"}
+    assert "k3y" not in text + repr(asked) + str(asked.model) + str(vars(asked))
+    with pytest.raises(ConfigError, match="generator_api_params holds a credential"):
+        asked.to_dict()
+
+
+@pytest.mark.parametrize("name", ["ollama/x", "embedded/smollm2-135m"])
+def test_a_key_that_no_server_takes_is_refused_with_what_to_do(name):
+    params = {"model": name, "api_key": tk.Secret.from_token("k3y-of-the-model")}
+    with pytest.raises(
+        ConfigError, match="takes no api_key. Leave it out; a key for Ollama stands in OLLAMA_API_KEY"
+    ) as e:
+        tk.OpenAPITool(name.partition("/")[0], params, spec=SPEC)
+    assert "k3y" not in str(e.value)
+
+
+def test_a_key_from_the_environment_is_read_when_it_is_needed(echo, monkeypatch):
+    model = tk.load_model(f"openai/m@{echo.url}/v1", api_key=tk.Secret.from_env_var("MINE"))
+    monkeypatch.setenv("MINE", "later-1")
+    monkeypatch.setenv("OPENAI_API_KEY", "not-this")
+    model.chat([ChatMessage.from_user("x")])
+    assert echo.last.headers["Authorization"] == "Bearer later-1"

@@ -24,7 +24,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.agents.builtin.emulation import ToolEmulation
 from toolkit.agents.builtin.failures import FormatRepair, ModelFallback, ModelRetry, ToolErrors, ToolRetry
@@ -36,6 +36,7 @@ from toolkit.agents.builtin.planning import Planning
 from toolkit.agents.builtin.selection import FewShot, ToolSelection
 from toolkit.agents.middleware import AgentMiddleware
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.recipes import read_entry
 
 # LangChain's name of each, where it has one
 _LANGCHAIN: dict[type, str] = {
@@ -61,10 +62,10 @@ globals().update(_KINDS)
 
 __all__ = sorted([*_KINDS, "build", "names_table"])  # noqa: PLE0605 - the table above is the list
 
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
-        """Stand for LangChain's names."""
+def __getattr__(name: str) -> Any:
+    near = "" if name.startswith("__") else f" {did_you_mean(name, _KINDS)}"
+    raise AttributeError(f"tk.middleware has no {name!r}.{near}")
 
 
 def build(name: str, arguments: Mapping[str, Any] | Sequence[Any] = ()) -> AgentMiddleware:
@@ -93,6 +94,18 @@ def build(name: str, arguments: Mapping[str, Any] | Sequence[Any] = ()) -> Agent
         ) from error
 
 
+def as_middleware(value: Any) -> Any:
+    """Return a middleware made of its name, or of {"name": …, "arguments": …}; anything else as it is.
+
+    Raises:
+        ConfigError: no such middleware, or arguments that it does not take.
+    """
+    if not isinstance(value, (str, Mapping)):
+        return value
+    entry = read_entry(value)
+    return build(entry["name"], entry.get("arguments", {}))
+
+
 def _kind(name: str) -> type[AgentMiddleware]:
     module, colon, attribute = name.rpartition(":")
     try:
@@ -113,6 +126,8 @@ def names_table() -> str:
     """
     rows = ["| name | in LangChain | what it does |", "|---|---|---|"]
     for kind, other in _LANGCHAIN.items():
+        if not issubclass(kind, AgentMiddleware):  # an error
+            continue
         said = (kind.__doc__ or "").partition("\n")[0]
         rows.append(f"| `{kind.__name__}` | {f'`{other}`' if other else ''} | {said} |")
     return "\n".join(rows)

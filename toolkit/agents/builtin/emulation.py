@@ -35,6 +35,7 @@ class ToolEmulation(ToolWrapper):
 
     def __init__(self, model: ChatModel | str | None = None, tools: Iterable[Tool | str] | None = None) -> None:
         super().__init__(tools)
+        self.tools_named = ()
         self.model: ChatModel | None = None if model is None else as_model(model)
 
     async def around(self, request: ToolCallRequest, handler: ToolRun, mode: Mode) -> ToolAnswer:

@@ -95,7 +95,8 @@ class ContextEditing(ModelWrapper):
         check_number("trigger", trigger)
         check_number("keep", keep)
         self.trigger, self.keep, self.persist = trigger, keep, persist
-        self.exclude, self.placeholder, self.count = names_of(exclude_tools), placeholder, count_tokens
+        self.exclude = self.tools_named = names_of(exclude_tools)
+        self.placeholder, self.count = placeholder, count_tokens
 
     def before_model(self, state: AgentState, runtime: Runtime) -> Update:
         """Change the state, if that was asked for."""

@@ -63,6 +63,8 @@ class HumanApproval(ToolWrapper):
     ) -> None:
         self.by_mark = tools == "dangerous"
         super().__init__([name for name, asked in tools.items() if asked] if isinstance(tools, Mapping) else tools)
+        if self.by_mark:
+            self.tools_named = ()
         self.ask: Ask = ask_by_input if ask is None else ask if callable(ask) else lambda call: ask
 
     def concerns(self, request: ToolCallRequest) -> bool:

@@ -117,7 +117,7 @@ class ToolCallLimit(CallLimit):
     """
 
     ways = ("continue", "end", "error")
-    may_be_numbered = True
+    may_be_numbered = needs_tools = True
     state_schema = _TOOL_CALLS
 
     def __init__(
@@ -130,6 +130,7 @@ class ToolCallLimit(CallLimit):
     ) -> None:
         super().__init__(run_limit=run_limit, thread_limit=thread_limit, exit_behavior=exit_behavior)
         self.tool_name = tool_name
+        self.tools_named = (tool_name,) if tool_name else ()
         if run_limit is not None and thread_limit is not None and run_limit > thread_limit:
             raise ConfigError(f"run_limit {run_limit} is above thread_limit {thread_limit}. Give one that is not.")
 

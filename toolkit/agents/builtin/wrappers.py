@@ -65,6 +65,7 @@ class ToolWrapper(AgentMiddleware):
 
     def __init__(self, tools: Iterable[Tool | str] | str | None = None) -> None:
         self.only = None if tools is None else names_of(tools)
+        self.tools_named = self.only or ()
 
     def concerns(self, request: ToolCallRequest) -> bool:
         """Tell whether the call is of one of the tools."""

@@ -8,7 +8,6 @@ Not here: filling them (`toolkit.agents.two_mode.agent`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,17 @@ from typing import Any, Literal
 from toolkit import resources
 from toolkit.agents.runtime import FRAME, tokens_of
 from toolkit.agents.two_mode.turn import TwoModeTurn
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, check_object, check_word
 from toolkit.prompting import templates
 from toolkit.prompting.disarming import Disarming
+from toolkit.traces.json_text import parsed, read_text
 
 Contexts = Literal["all", "last", "none"]
+# of an example: key -> its type, and the type in words
+_EXAMPLE: dict[str, tuple[Any, str]] = {
+    "user": (str, "a text"), "action": (str, "a name"), "action_input": ((dict, str), "an object or a text"),
+    "rows": ((list, tuple), "a list of what the action gave"),
+}  # fmt: skip
 CONTEXTS: tuple[Contexts, ...] = ("all", "last", "none")
 
 
@@ -66,18 +71,21 @@ def load_examples(examples: Iterable[Mapping[str, Any]] | None, names: Collectio
         ConfigError: an example lacks user or action, or names an unknown action.
     """
     if examples is not None:
-        return [_example(row, names) for row in examples]
-    lines = resources.path("prompts/two_mode/examples.jsonl").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    fits = {row["action"] for row in rows} - {"none"} <= set(names)
-    return [_example(row, names) for row in rows] if fits else []
+        return [_example(row, f"example {number}", names) for number, row in enumerate(examples, 1)]
+    path = resources.path("prompts/two_mode/examples.jsonl")
+    rows = {
+        where: parsed(line, where)
+        for number, line in enumerate(read_text(path).split("\n"), 1)
+        if line.strip() and (where := f"{str(path)!r} line {number}")
+    }
+    named = {row["action"] for row in rows.values() if isinstance(row, Mapping) and isinstance(row.get("action"), str)}
+    found = [_example(row, where, named) for where, row in rows.items()]
+    return found if named - {"none"} <= set(names) else []
 
 
-def _example(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    if not isinstance(row.get("user"), str) or row.get("action") not in ("none", *names):
-        raise ConfigError(
-            f"{dict(row)!r} is no example: give user, action (none, {', '.join(names)}) and action_input."
-        )
+def _example(row: Mapping[str, Any], where: str, names: Collection[str]) -> dict[str, Any]:
+    check_object(where, row, _EXAMPLE, ["user", "action"])
+    check_word(f"action of {where}", row["action"], ["none", *names])
     call = {key: row[key] for key in ("action", "action_input") if key in row}
     return {"user": row["user"], "reply": templates.as_json(call), "rows": list(row.get("rows", ()))}
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.errors import ConfigError, closest
-from toolkit.execution.openapi.schema import write_schemas
-from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
+from toolkit.execution.openapi.inheritance import subtype_properties, tag_of
+from toolkit.execution.openapi.schema import is_pattern, write_schemas
+from toolkit.execution.openapi.spec import Node, OpenAPISpec, as_mapping
 from toolkit.tools import check_schema
 from toolkit.tools.shown import shown
 
@@ -29,7 +30,6 @@ FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 _TELLS_APART = {"oneOf", "anyOf", "not", "if"}  # what a flat list of properties cannot say
 
-Node = tuple[Any, str]  # a node of a document, and the location of that document
 Fields = dict[str, tuple[Node, bool]]  # property -> its schema, whether it is required
 
 
@@ -55,6 +55,7 @@ class Body:
     whole: bool  # whether the argument `body` is the body, rather than one argument for each property
     required: bool = False
     encoding: Mapping[str, tuple[str, bool]] = field(default_factory=dict)  # style and explode of form fields
+    more: Mapping[str, Node] = field(default_factory=dict)  # pattern of further names, or "" for any -> their schema
 
 
 @dataclass(frozen=True)
@@ -188,14 +189,20 @@ def _signature(draft: _Draft) -> tuple[tuple[Parameter, ...], Body | None, dict[
     body, fields = read_body(draft.spec, draft.node.get("requestBody"), draft.base)
     arguments = _name_arguments([item for item, _, _ in found], fields)
     nodes = [node for _, node, _ in found] + [fields[item.name][0] for item in arguments[len(found) :]]
-    named = {item.argument: node for item, node in zip(arguments, nodes, strict=True)}
-    properties, definitions = write_schemas(draft.spec, named, draft.id)
+    named = {("", item.argument): node for item, node in zip(arguments, nodes, strict=True)}
+    named |= {("more", pattern): node for pattern, node in (body.more if body else {}).items()}
+    written, definitions = write_schemas(draft.spec, named, draft.id)
+    properties = {name: schema for (kind, name), schema in written.items() if not kind}
     for item, (_, _, text) in zip(arguments, found, strict=False):
         if text and isinstance(properties[item.argument], dict):
             properties[item.argument] = {**properties[item.argument], "description": text}
     parameters: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [item.argument for item in arguments if item.required]:
         parameters["required"] = required
+    if body and body.more:
+        patterns = {name: schema for (kind, name), schema in written.items() if kind and name}
+        parameters |= {"patternProperties": patterns} if patterns else {}
+        parameters["additionalProperties"] = written.get(("more", ""), False)
     if definitions:
         parameters["$defs"] = definitions
     return tuple(arguments), body, parameters
@@ -287,14 +294,15 @@ def read_body(spec: OpenAPISpec, request_body: Any, base: str) -> tuple[Body | N
     required = node.get("required") is True
     schema = media.get("schema", {})
     has_fields = is_json(kind) or kind in (FORM, MULTIPART)
-    flat = _FlatReader(spec).read(schema, base) if has_fields else None
+    reader = _FlatReader(spec)
+    flat = reader.read(schema, base) if has_fields else None
     if flat is None:
         return Body(kind, True, required), {"body": ((schema if has_fields else {"type": "string"}, base), required)}
     # What the schema requires is asked for even where the body as a whole is optional: documents seldom say
     # `required: true`, and a model that leaves such a property out earns a 400.
     styles = {name: item for name, item in as_mapping(media.get("encoding")).items() if "style" in as_mapping(item)}
     encoding = {name: (str(item["style"]), bool(item.get("explode", True))) for name, item in styles.items()}
-    return Body(kind, False, required, encoding), flat
+    return Body(kind, False, required, encoding, reader.more), flat
 
 
 def _preference(kind: str) -> int:
@@ -313,28 +321,47 @@ class _FlatReader:
     def __init__(self, spec: OpenAPISpec) -> None:
         self._spec = spec
         self._known: dict[tuple[int, str], Fields | None] = {}  # (identity of a node, its document) -> its properties
+        self.more: dict[str, Node] = {}  # what may stand beside the properties, as in `Body.more`
 
-    def read(self, schema: Any, base: str, depth: int = 0) -> Fields | None:
+    def read(self, schema: Any, base: str, depth: int = 0, part: bool = False) -> Fields | None:
         """Return the properties of an object body; None where it is no plain object and must be given whole."""
         node, there, _ = self._spec.follow(schema, base)
         key = id(node), there
         if key not in self._known:
             self._known[key] = None  # what a schema that holds itself finds inside
-            self._known[key] = self._read(node, there, depth) if _is_plain_object(node) and depth <= 20 else None
+            plain = _is_plain_object(node) and depth <= 20
+            self._known[key] = self._read(node, there, depth, part) if plain else None
         return self._known[key]
 
-    def _read(self, node: Mapping[str, Any], base: str, depth: int) -> Fields | None:
+    def _read(self, node: Mapping[str, Any], base: str, depth: int, part: bool) -> Fields | None:
         fields: Fields = {}
-        needs = _list(node.get("required"))
-        for part in _list(node.get("allOf")):
-            inner = self.read(part, base, depth + 1)
-            if inner is None and not set(as_mapping(part) or "x") <= {"required", "description", "title", "type"}:
+        needs, parts = _list(node.get("required")), _list(node.get("allOf"))
+        for item in parts:
+            inner = self.read(item, base, depth + 1, part or len(parts) > 1 or "properties" in node)
+            if inner is None and not set(as_mapping(item) or "x") <= {"required", "description", "title", "type"}:
                 return None
             fields |= inner or {}
-            needs = [*needs, *_list(part.get("required"))]
+            needs = [*needs, *_list(item.get("required"))]
+        self._note_more(node, base)
         own = as_mapping(node.get("properties")).items()
         fields |= {str(name): ((item, base), False) for name, item in own if not self._spec.is_read_only(item, base)}
+        if not part and "discriminator" in node:
+            added = subtype_properties(self._spec, node, base)
+            fields |= {name: (item, False) for name, item in (added or {}).items()}
+            self.more |= {"": (True, base)} if added is None else {}
+            needs = [*needs, tag_of(self._spec, node, base)]
         return {name: (item, needed or name in needs) for name, (item, needed) in fields.items()}
+
+    def _note_more(self, node: Mapping[str, Any], base: str) -> None:
+        """Note what keys a schema takes beside its properties; only what it says: a misspelt name is no further key.
+
+        (Source: fastmcp#380 of punkpeye.)
+        """
+        patterns = as_mapping(node.get("patternProperties"))
+        self.more |= {str(pattern): (item, base) for pattern, item in patterns.items() if is_pattern(str(pattern))}
+        further = node.get("additionalProperties")
+        if further is True or isinstance(further, Mapping):
+            self.more[""] = further, base
 
 
 def _is_plain_object(node: Any) -> bool:

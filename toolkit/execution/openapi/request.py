@@ -74,7 +74,8 @@ def _filled(server: Mapping[str, Any]) -> str:
 def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: str) -> HttpRequest:
     """Build the request of an operation.
 
-    Arguments that the operation does not declare are left out. Null counts as not given, except in a body.
+    Arguments that the operation does not declare go into a body that takes further keys, else they are left out. Null
+    counts as not given, except in a body.
 
     Args:
         operation: what to call.
@@ -92,7 +93,11 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], base_url: 
     url = base_url + _path(operation, {item.name: (item, value) for item, value in placed["path"]})
     if origin(url) != origin(base_url):
         raise ToolInvocationError(f"Path {operation.path!r} would leave the server {place(base_url)!r}.")
-    content_type, content = _body(operation, {item.name: value for item, value in placed["body"]})
+    fields = {item.name: value for item, value in placed["body"]}
+    if operation.body and operation.body.more:
+        known = {item.argument for item in operation.arguments}
+        fields |= {name: value for name, value in arguments.items() if name not in known}
+    content_type, content = _body(operation, fields)
     headers = [(item.name, header_value(item.name, value, item.explode)) for item, value in placed["header"]]
     if content_type:
         headers.append(("Content-Type", header_value("Content-Type", content_type)))

@@ -12,10 +12,11 @@ import collections
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from toolkit.errors import ConfigError
-from toolkit.execution.openapi.spec import OpenAPISpec, as_mapping
+from toolkit.execution.openapi.inheritance import subtype_properties, tag_of
+from toolkit.execution.openapi.spec import Node, OpenAPISpec, as_mapping
 
 _MAX_INLINE = 800  # nodes; beyond it references are kept as $defs
 _MAX_NODES = 50_000
@@ -32,6 +33,7 @@ _ANNOTATIONS |= {"example", "examples", "readOnly", "writeOnly"}
 _MERGEABLE = {"type", "properties", "required", "title", "description", "deprecated", "default"}
 
 Schema = dict[str, Any]
+T = TypeVar("T")
 
 
 class _TooLarge(Exception):  # noqa: N818 - a signal, never seen outside
@@ -44,9 +46,9 @@ class SchemaWriter:
     def __init__(self, spec: OpenAPISpec, keep_references: bool = False) -> None:
         self._spec = spec
         self._keep = keep_references
-        self._names: dict[str, str] = {}  # address of a schema -> name in $defs
+        self._names: dict[tuple[str, bool], str] = {}  # address of a schema, whether as part of another -> in $defs
         self._taken: dict[str, int] = {}  # name in $defs -> the last number given to its stem
-        self._missing: collections.deque[tuple[str, str]] = collections.deque()  # (address, name) still to be written
+        self._missing: collections.deque[tuple[str, bool]] = collections.deque()  # those still to be written
         self._open: list[str] = []  # addresses being written out
         self._nodes = 0
         self.definitions: dict[str, Any] = {}
@@ -55,35 +57,37 @@ class SchemaWriter:
         """Write the schema `node` of the document at `base`, and the definitions it needs."""
         written = self._write(node, base)
         while self._missing:
-            address, name = self._missing.popleft()
-            self.definitions[name] = self._target({"$ref": address}, base, address)
+            address, part = self._missing.popleft()
+            self.definitions[self._names[address, part]] = self._target({"$ref": address}, base, address, part)
         return written
 
-    def _write(self, node: Any, base: str) -> Any:
+    def _write(self, node: Any, base: str, part: bool = False) -> Any:
+        """Write a schema; as `part` of another's `allOf` it is that one, and not any subtype of its own."""
         self._nodes += 1
         if self._nodes > (_MAX_NODES if self._keep else _MAX_INLINE):
             raise _TooLarge
         if not isinstance(node, Mapping):
             return node if isinstance(node, bool) else {}
         if not isinstance(node.get("$ref"), str):
-            return self._convert(node, base)
+            return self._convert(node, base, part)
         _, _, address = self._spec.follow(node, base)
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        return self._beside(self._refer(node, base, address), beside, base)
+        return self._beside(self._refer(node, base, address, part), beside, base)
 
-    def _refer(self, node: Mapping[str, Any], base: str, address: str) -> Any:
-        if address not in self._names and (self._keep or address in self._open):
-            self._names[address] = self._name(address)
-            self._missing.append((address, self._names[address]))
-        if address in self._names:
-            return {"$ref": f"#/$defs/{self._names[address]}"}
-        return self._target(node, base, address)
+    def _refer(self, node: Mapping[str, Any], base: str, address: str, part: bool) -> Any:
+        key = address, part
+        if key not in self._names and (self._keep or address in self._open):
+            self._names[key] = self._name(address)
+            self._missing.append(key)
+        if key in self._names:
+            return {"$ref": f"#/$defs/{self._names[key]}"}
+        return self._target(node, base, address, part)
 
-    def _target(self, node: Mapping[str, Any], base: str, address: str) -> Any:
+    def _target(self, node: Mapping[str, Any], base: str, address: str, part: bool) -> Any:
         target, there, _ = self._spec.follow(node, base)
         self._open.append(address)
         try:
-            return self._write(target, there)
+            return self._write(target, there, part)
         finally:
             self._open.pop()
 
@@ -107,20 +111,31 @@ class SchemaWriter:
         self._taken[name] = 1
         return name
 
-    def _convert(self, node: Mapping[str, Any], base: str) -> Schema:
+    def _convert(self, node: Mapping[str, Any], base: str, part: bool = False) -> Schema:
         out = _plain_keywords(node)
         for key in _ONE:
             if isinstance(node.get(key), (Mapping, bool)):
                 out[key] = self._write(node[key], base)
         for key in _MANY:
             if isinstance(node.get(key), list) and node[key]:
-                out[key] = [self._write(item, base) for item in node[key]]
+                joined = key == "allOf" and (part or len(node[key]) > 1 or "properties" in node)
+                out[key] = [self._write(item, base, joined) for item in node[key]]
         for key in _NAMED:
             if isinstance(node.get(key), Mapping):
-                out[key] = self._properties(node[key], base)
+                given = {n: item for n, item in node[key].items() if key != "patternProperties" or is_pattern(n)}
+                out[key] = self._properties(given, base)
         if isinstance(node.get("required"), list) and (required := self._required(node, base)):
             out["required"] = required
+        if not part and "discriminator" in node:
+            self._add_subtypes(out, node, base)
         return _nullable(merge_all_of(out), node)
+
+    def _add_subtypes(self, out: Schema, node: Mapping[str, Any], base: str) -> None:
+        added = {name: self._write(*item) for name, item in (subtype_properties(self._spec, node, base) or {}).items()}
+        if added:
+            out["properties"] = {**out.get("properties", {}), **added}
+        if tag := tag_of(self._spec, node, base):
+            out["required"] = list(dict.fromkeys((*out.get("required", ()), tag)))
 
     def _properties(self, properties: Mapping[str, Any], base: str) -> Schema:
         given = ((name, item) for name, item in properties.items() if not self._spec.is_read_only(item, base))
@@ -132,7 +147,7 @@ class SchemaWriter:
         return [name for name in names if not self._spec.is_read_only(known.get(name), base)]
 
 
-def write_schemas(spec: OpenAPISpec, nodes: Mapping[str, tuple[Any, str]], owner: str) -> tuple[Schema, Schema]:
+def write_schemas(spec: OpenAPISpec, nodes: Mapping[T, Node], owner: str) -> tuple[dict[T, Any], Schema]:
     """Write several schemas, each given as (node, base), and the definitions they share.
 
     Raises:
@@ -155,7 +170,7 @@ def _plain_keywords(node: Mapping[str, Any]) -> Schema:
     out.update({key: node[key] for key, kind in _PLAIN.items() if key in node and isinstance(node[key], kind)})
     out.update({key: node[key] for key in _NUMBERS if _is_number(node.get(key))})
     out.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and node[key] >= 0})
-    if isinstance(node.get("pattern"), str) and _is_pattern(node["pattern"]):
+    if isinstance(node.get("pattern"), str) and is_pattern(node["pattern"]):
         out["pattern"] = node["pattern"]
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if node.get(exclusive) is True and bound in out:  # the boolean spelling of OpenAPI 3.0
@@ -175,7 +190,8 @@ def _is_number(value: Any) -> bool:
 
 
 @functools.lru_cache(1024)
-def _is_pattern(pattern: str) -> bool:
+def is_pattern(pattern: str) -> bool:
+    """Tell whether a text is a pattern that can be checked."""
     import jsonschema_rs
 
     try:

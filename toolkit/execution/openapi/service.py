@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, did_you_mean
+from toolkit.errors import ConfigError, ToolInvocationError, ToolNotFoundException, closest, did_you_mean
+from toolkit.execution.arguments import refusal, unknown_names
 from toolkit.execution.openapi.auth import Credentials, as_credentials, mask_of, sign
 from toolkit.execution.openapi.http import Answer, Limits, exchange, origin, place
 from toolkit.execution.openapi.operations import Operation, operations
@@ -98,6 +99,7 @@ class OpenAPIService:
             raise ToolNotFoundException(f"No operation {said!r} is offered; nothing was sent. {near}")
         operation, ready = self._known[said]
         checked = ready.checked(arguments)
+        _check_names(operation, checked)
         request = build_request(operation, checked, server_url(self.server or operation.server, self.spec.location))
         signed = sign(request, operation.security, self.spec.security_schemes, self.credentials)
         if signed != request and origin(request.url) not in self.home:
@@ -144,6 +146,18 @@ class OpenAPIService:
 
     def __repr__(self) -> str:
         return f"OpenAPIService({self.spec.title!r}, {len(self.operations)} operations)"
+
+
+def _check_names(operation: Operation, arguments: Mapping[str, Any]) -> None:
+    """Refuse a name that looks like a declared one; without it, the service would answer another question.
+
+    Raises:
+        ToolArgumentsError: there is one, and the body takes no further names (Source: fastmcp#380 of punkpeye).
+    """
+    known = [item.argument for item in operation.arguments]
+    misspelt = [name for name in arguments if name not in known and closest(str(name), known, n=1)]
+    if misspelt and not (operation.body and operation.body.more):
+        raise refusal(operation.name, unknown_names(misspelt, known))
 
 
 def _home(service: OpenAPIService) -> frozenset[Origin]:

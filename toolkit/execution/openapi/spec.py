@@ -9,6 +9,7 @@ Not here: operations (`operations`), schemas (`schema`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from toolkit.errors import ConfigError, UserError
+from toolkit.errors import ConfigError, UserError, install_hint
 from toolkit.execution.openapi.http import HttpRequest, Limits, exchange, no_downgrade, place, same_origin
 from toolkit.secrets import scrub
 from toolkit.tools.shown import shown
@@ -35,6 +36,7 @@ _YAML_SCALARS = (
 
 Source = str | Path | Mapping[str, Any]
 Text = tuple[str, str]  # and where it was found
+Node = tuple[Any, str]  # a node of a document, and the location of that document
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
@@ -66,6 +68,21 @@ class OpenAPISpec:
         """Return the security schemes by name."""
         schemes = as_mapping(as_mapping(self.document.get("components")).get("securitySchemes"))
         return {str(name): self.follow(scheme, self.location)[0] for name, scheme in schemes.items()}
+
+    @functools.cached_property
+    def heirs(self) -> dict[int, list[Node]]:
+        """Return the document's schemas by the identity of each schema that they take in with `allOf`."""
+        found: dict[int, list[Node]] = {}
+        for schema in as_mapping(as_mapping(self.document.get("components")).get("schemas")).values():
+            parts = as_mapping(schema).get("allOf")
+            for part in parts if isinstance(parts, list) else ():
+                with contextlib.suppress(ConfigError):
+                    found.setdefault(id(self.follow(part, self.location)[0]), []).append((schema, self.location))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave identities out of a pickle."""
+        return {name: value for name, value in self.__dict__.items() if name != "heirs"}
 
     def follow(self, node: Any, base: str) -> tuple[Any, str, str]:
         """Follow the `$ref` of a node, and of what it leads to.
@@ -219,7 +236,7 @@ def _parse_yaml(text: str) -> Any:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise UserError('"yaml" is not installed. Install it: pip install "local-tool-calling[openapi]"') from None
+        raise UserError(f'"yaml" is not installed. {install_hint("openapi")}') from None
     try:
         value = yaml.load(text, Loader=_yaml_loader(yaml))  # noqa: S506 - it is a safe one
     except RecursionError:

@@ -10,9 +10,9 @@ Not here: objects in a wrapper (`wrappers`), in a fence (`md_json`) or behind a 
 import re
 from functools import partial
 
-from toolkit.extraction.bodies import SURPLUS, wrapped
+from toolkit.extraction.bodies import wrapped
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal
-from toolkit.extraction.lenient_json import JsonRead, mend, read_strict
+from toolkit.extraction.lenient_json import SURPLUS, JsonRead, mend, read_strict
 from toolkit.extraction.negatives import is_cut_echo
 from toolkit.extraction.shapes import drafts_in
 from toolkit.extraction.source import Found, Source
@@ -21,7 +21,7 @@ from toolkit.extraction.syntaxes import syntax
 _LOOK = 600
 _NAME_KEY = re.compile(
     r"(?:name|tool|function|action|func|command|recipient|toolName|functionName|tool_call|tool_calls|function_call)\w{0,5}"
-    r"(?:[\"'”’`]|\\\"|&quot;|&#34;)?\s*+:",
+    r"(?:[\"'”’`]|\\\"|&quot;|&#34;)?\s*+(?::|=>)",
 )
 _JUNK = r"(?:[\s\ufeff\u200b-\u200d\u2060]++|/\*[^*]{0,200}\*/)*+"
 _CALL_AHEAD = re.compile(
@@ -46,7 +46,7 @@ def read_functools(source: Source, found: re.Match[str], syntax: Syntax) -> Read
 
 @syntax(
     "bare_json", '{"name": "f", "arguments": {"a": 1}}',
-    r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+:|\{\s*+[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
+    r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+(?::|=>)|\{\s*+[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
     labels="json_list single_key openai_json xlam_v1 hermes",
 )  # fmt: skip
 @syntax(

@@ -9,14 +9,17 @@ Not here: Gemma 3's fences (`md_json`).
 
 import re
 
+from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal, spread
 from toolkit.extraction.lenient_json import mend
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 _HEAD = re.compile(r"\s*+(?:call:\s*+)?([^\W\d][\w.\-:/]*+)\s*+(?=\{)")
+_BARE_HEAD = re.compile(r"\s*+call:[ ]?([^\W\d][\w.\-:/]*+)(?=\{)")
 _CLOSER = re.compile(r"\s*+(?:<end_function_call>|<tool_call\|>|<\|tool_call\|>|<\|/tool_call>)")
 _CUT = re.compile(r"\s*+(?:call:?\s*+[\w.\-]{0,190})?$")
+_CALL = re.compile(r"\s*+call:")
 _OWN = {"unquoted_keys", "unquoted_value", "comments"}
 
 
@@ -27,11 +30,17 @@ _OWN = {"unquoted_keys", "unquoted_value", "comments"}
     "gemma4", '<|tool_call>call:f{a:1}<tool_call|>', r"<(?:\|tool_call>|tool_call>(?=\s*+call:\w))",
     labels="functiongemma",
 )  # fmt: skip
+@syntax("gemma4", "call:f{a:1}", r":(?<=call:)(?=[ ]?[^\W\d][\w.\-:/]{0,128}+\{)", labels="functiongemma")
 def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read `call:NAME{key:<escape>text<escape>}` between markers: FunctionGemma, Gemma 4."""
     start, end, label = found.start(), found.end(), syntax.name
     drafts: list[Draft] = []
-    while (head := source.match(_HEAD, end)) is not None:
+    bare = found[0] == ":"
+    if bare:
+        start = end = start - len("call")
+    while (head := source.match(_BARE_HEAD if bare else _HEAD, end)) is not None:
+        if bare and not source.tools.declared(head[1]):
+            break
         read = mend(source, head.end(), bare_values=True)
         if read.problem is not None:
             cut_from, stop = end if drafts else start, max(read.end, head.end())
@@ -39,7 +48,12 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
         codes = tuple(code for code in read.repairs if code not in _OWN)
         drafts.append(Draft(head[1], read.value, (head.start(1), read.end), label, codes, closed=read.closed))
         end = read.end
+    if bare:
+        return Reading(end, spread(drafts, start, end), explicit=False) if drafts else None
     stop = source.past(_CLOSER, end)
+    if not drafts and (body := read_body(source, source.past(_CALL, end), syntax)) is not None and body.drafts:
+        stop = source.past(_CLOSER, body.end)
+        return Reading(stop, spread(body.drafts, start, stop))
     if not drafts:
         if stop > end:
             return refusal(source, start, stop, "empty", label)

@@ -18,7 +18,7 @@ from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
 _NAME_BACKWARDS = re.compile(r"[\w.\\\-/]++")
-_LEADS = re.compile(r"(?:^|\n|;[ \t]*+)((?:print\(|[A-Za-z_]\w*+[ \t]*+=)[ \t]*+)$")
+_LEADS = re.compile(r"(?:^|\n|;[ \t]*+)((?:print\(|[A-Za-z_]\w*+[ \t]*+=)[ \t]*+|call:)$")
 _LONGEST_LEAD, _SCRIPT_SEEN = 40, 1000  # characters before a call
 _INDENTED = re.compile(r"\n[ \t]++$")
 _SCRIPT = re.compile(
@@ -54,7 +54,7 @@ def read_line(source: Source, found: re.Match[str], syntax: Syntax) -> Reading |
 
 def _led_in(text: str, start: int) -> int:
     """Return the length of `print(` or `x = ` before a call, if that begins the line and is not part of a script."""
-    if text[start - 1 : start] not in ("(", " ", "="):
+    if text[start - 1 : start] not in ("(", " ", "=", ":"):
         return 0
     leads = _LEADS.search(text[max(0, start - _LONGEST_LEAD) : start])
     return len(leads[1]) if leads and not _in_script(text, start) else 0

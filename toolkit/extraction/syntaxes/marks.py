@@ -41,14 +41,14 @@ _THOUGHTS = [
 ]  # fmt: skip
 _ECHOES = "tool_responses?|tool_results?|function_response|function_results|tool_description|tool_output|observation"
 _NOISE = (  # behind "<"
-    r"\|(?:open|close)\|>(?:response|tools|message)<\|sep\|>"
+    r"\|(?:open|close)\|>(?:response|tools|message)++<\|sep\|>"
     r"|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN"
     r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end"
     r"|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
     r"|\|(?:im_start|start_header_id)\|>\s*+assistant\s*+(?:<\|end_header_id\|>)?"
     r"|/?s>|end_of_turn>|start_of_turn>model|bot_end>|end_code>"
     r"|｜(?:end▁of▁sentence|Assistant|tool▁calls▁end|tool▁call▁end)｜>"
-    r"|/(?:tool_calls?|function_calls|function|response)>|/?answer>"
+    r"|/(?:tool_calls?|function_calls|toolcalls?|use_mcp_tool|function|response)>|/?answer>"
 )
 _TURN = (  # behind "<"
     r"\|(?:im_start|start_header_id)\|>\s*+(?:user|system|tool|ipython)\b|\|(?:user|observation|system|tool)\|>"
@@ -56,11 +56,15 @@ _TURN = (  # behind "<"
 )
 DRESS = r"[ \t]*+(?:[*_#>-]{1,4}[ \t]*+)?"  # what models put before a label
 COLON = r"(?:[ \t]*+\d++)?[*_]{0,2}[ \t]*+:"
+_NEAR = 2_000  # characters in which what stands in a wrapper shows itself
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 _LABEL = re.compile(
     rf"\n{DRESS}(?:Action|Observation|Thought|Final Answer){COLON}|<tool_call>|\[TOOL_CALLS\]|\n[^\S\n]*+\n"
 )
 _MARKED = re.compile(r"<tool_call>|\[TOOL_CALLS\]|TOOL_CALL:")
+# a call's first tag where a thought ends in it, and the rest of the call behind that end
+_RUN_IN = re.compile(r"<tool_call>\s{0,20}+\Z")
+_CALL_AHEAD = re.compile(r"\s*+(?:[\w.\-]++\s*+<\w{0,20}arg_key>|\{|<function=|<invoke )")
 _AFTER_THOUGHT = re.compile(rf"\n{DRESS}(?:Action|Final Answer){COLON}")
 
 
@@ -82,6 +86,9 @@ def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Readin
         source.touch_end()
     if closing is None:
         return Reading(source.limit, inner=(found.end(), source.limit))
+    opened = _RUN_IN.search(source.text, max(found.end(), closing.start() - 40), closing.start())
+    if opened is not None and _CALL_AHEAD.match(source.text, closing.end(), source.limit):
+        return Reading(opened.start(), inner=(found.end(), opened.start()))
     return Reading(closing.end(), inner=(found.end(), closing.start()))
 
 
@@ -95,6 +102,12 @@ def _pair(opener: str, closer: re.Pattern[str]) -> re.Pattern[str]:
 def read_mark(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read a mark that stands for itself: a leaked token, or the end of a thought that was opened in the prompt."""
     return Reading(found.end())
+
+
+@mark("noise", "<tool_calls><think>hm</think>", r"<(?:tool_?calls?|function_?calls?|use_mcp_tool)>(?=\s*+<[a-zA-Z])")
+def read_wrapper(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
+    """Read the opening tag of a wrapper round wrappers; more text may show that it is a call's own."""
+    return Reading(found.end(), open=source.limit - found.start() < _NEAR)
 
 
 for example, opener, closer, ends in _THOUGHTS:

@@ -19,7 +19,7 @@ from toolkit.extraction.syntaxes.yamlish import read_yaml
 
 _HEAD = re.compile(r"(?P<fence>```++|~~~++)[ \t]*+(?P<language>[\w+.\-]*+)[ \t]*+(?:\r?\n|(?=[\[{<]))?")
 _JSON = re.compile(
-    r"[\s\ufeff\u200b]*+(?:[{\[]\s*+(?:[{\[]\s*+)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]++\s*+:|[\ufeff\u200b])"
+    r"[\s\ufeff\u200b]*+(?:[{\[]\s*+(?:[{\[]\s*+)?(?:[\"'“”‘`}\]]|&quot;|\\\"|/[/*]|[\w$]++\s*+(?::|=>)|[\ufeff\u200b])"
     r"|[\"'](?:name|tool|action)[\"']\s*+:)"
 )
 _PYTHON = re.compile(

@@ -4,12 +4,14 @@ Not here: MiniMax M2 (`wrappers`).
 """
 
 import re
+from typing import Any
 
 from toolkit.extraction.drafts import Draft, Reading, Syntax, refusal, spread
-from toolkit.extraction.parameters import trim
+from toolkit.extraction.parameters import put, trim
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
+_BEFORE_TAG = "]<]minimax[>["  # in a value, before the elements of a list or an object
 _MARK = r"\s*+\]<\]minimax\[>\["
 _INVOKE = re.compile(rf"{_MARK}<invoke\s++name=\"([^\">\n]*+)\"\s*+>")
 _INVOKE_END = re.compile(rf"{_MARK}</invoke>")
@@ -39,16 +41,16 @@ def read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None
     return Reading(stop, spread(drafts, start, stop))
 
 
-def _arguments(source: Source, pos: int) -> tuple[dict[str, str], int]:
+def _arguments(source: Source, pos: int) -> tuple[dict[str, Any], int]:
     """Return the parameters from `pos` on and where they end, or -1 where one is cut."""
-    arguments: dict[str, str] = {}
+    arguments: dict[str, Any] = {}
     while (opened := source.match(_PARAMETER, pos)) is not None:
         closing = source.find(_PARAMETER_END, opened.end())
         while closing is not None and closing[1] != opened[1]:
             closing = source.find(_PARAMETER_END, closing.end())
         if closing is None:
             return arguments, -1
-        arguments[opened[1]] = trim(source.text[opened.end() : closing.start()])
+        put(arguments, opened[1], trim(source.text[opened.end() : closing.start()].replace(_BEFORE_TAG, "")))
         pos = closing.end()
     return arguments, pos
 

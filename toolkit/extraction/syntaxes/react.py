@@ -7,8 +7,9 @@ Not here: thoughts, observations and final answers (`marks`).
 
 import re
 
-from toolkit.extraction.bodies import FENCE, json_call, read_body
+from toolkit.extraction.bodies import json_call, read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal, spread
+from toolkit.extraction.lenient_json import FENCE
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL, read_calls
 from toolkit.extraction.source import Source

@@ -9,8 +9,9 @@ Not here: `Action:` lines (`react`).
 
 import re
 
-from toolkit.extraction.bodies import read_arguments, read_body
+from toolkit.extraction.bodies import read_body
 from toolkit.extraction.drafts import NOTHING, Draft, Reading, Syntax, refusal, spread
+from toolkit.extraction.lenient_json import read_arguments
 from toolkit.extraction.negatives import is_example_name
 from toolkit.extraction.places import shown
 from toolkit.extraction.python_calls import CALL

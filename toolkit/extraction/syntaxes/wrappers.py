@@ -8,20 +8,32 @@ Not here: syntaxes with a logic of their own (the other modules).
 import re
 from typing import Any
 
-from toolkit.extraction.bodies import wrapped
+from toolkit.extraction.bodies import THOUGHT_END, told, wrapped
 from toolkit.extraction.drafts import Reading, Syntax
+from toolkit.extraction.elements import CALLERS
+from toolkit.extraction.parameters import DSML
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import register
 
 
 def _read(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
-    """Read the body behind an opener."""
-    return wrapped(source, found.start() + found[0].startswith("\n"), found.end(), syntax)
+    """Read the body behind an opener, or the arguments behind an element that holds a name."""
+    if _HOLDS_NAME.match(source.text, found.end(), source.limit):
+        last = source.text.rfind("<", found.start(), found.end())  # the opener may stand there twice
+        reading = wrapped(source, found.start(), last, syntax)
+        if reading is not None:
+            return reading if syntax.name == "hermes" else told(source, reading)
+    pos = source.past(THOUGHT_END, found.end())
+    return wrapped(source, found.start() + found[0].startswith("\n"), pos, syntax)
 
 
 def _read_tag(source: Source, found: re.Match[str], syntax: Syntax) -> Reading | None:
     """Read calls in tags from the first call's own tag on."""
-    return wrapped(source, found.start(), found.start(), syntax)
+    reading = wrapped(source, found.start(), found.start(), syntax)
+    if reading is None and found[0][-1].isspace():  # its attributes name no tool, so it is a wrapper
+        behind = source.text.find(">", found.end(), source.limit) + 1
+        return wrapped(source, found.start(), behind, syntax) if behind else None
+    return reading and told(source, reading)
 
 
 def row(name: str, summary: str, example: str, opener: str, closer: str, labels: str = "", **more: Any) -> None:
@@ -30,18 +42,20 @@ def row(name: str, summary: str, example: str, opener: str, closer: str, labels:
     register(name, read, example, opener, summary=f"Read {summary}.", closer=closer, labels=labels, **more)
 
 
+_HOLDS_NAME = re.compile(r"\s*+[^\W\d][\w.\-:/\\]{0,200}+\s*+</")
 _JSON = '{"name": "f", "arguments": {"a": 1}}'
 _FUNCTION = "<function=f>\n<parameter=a>\n1\n</parameter>\n</function>"
 _INVOKE = '<invoke name="f"><parameter name="a">1</parameter></invoke>'
 _DSML = '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter></｜DSML｜invoke>'
 _PAIRS = "f<longcat_arg_key>a</longcat_arg_key><longcat_arg_value>1</longcat_arg_value>"
 _TAG = (
-    r"\s*+(?i:tool|function_call|functioncall|tool_use|tools|tool_request|tool_code|call|functions?|action|api_call)"
+    r"\s*+(?i:tool|function_?call|tool_?use|tools|tool_?request|tool_code|call|functions?|action|api_call|use_?tool"
+    r"|use_mcp_tool|invoke|tool_?invocation|tool_?invoke)"
     r"\s*+>"
 )
 _BAR = "[|｜]"
 _CALLS_END = r"</(?:\w++:)?(?:function_calls|functions|tool_calls?)>"
-_DSML_END = rf"</{_BAR}DSML{_BAR} ?(?:function_calls|tool_calls|calls)>"
+_DSML_CALLS = rf"{DSML}(?:function_calls?|tool_calls?|tool_uses?|calls)>"
 _PYTHON = {"json": "olmo3", "python": "olmo3", "compact": "olmo3", "name": "olmo3"}  # what is no <invoke>
 # Where two openers fit, the earlier row is tried first.
 # fmt: off
@@ -56,7 +70,7 @@ row(
 row(
     "minimax_m2", '`<minimax:tool_call>` with `<invoke name="NAME">`: MiniMax M2',
     f"<minimax:tool_call>{_INVOKE}</minimax:tool_call>",
-    r"<minimax:(?:function_calls\s*+>|tool_call>(?=\s*+<invoke))", _CALLS_END,
+    r"<minimax:(?:function_calls\s*+>|tool_call>(?=\s*+(?:<invoke|[{\[])))", _CALLS_END,
     "anthropic_xml", forms=_PYTHON,
 )
 row(
@@ -88,16 +102,21 @@ row(
 row(
     "deepseek_dsml", '`<｜DSML｜function_calls>` with `<｜DSML｜invoke name="NAME">`: DeepSeek V3.2 and later',
     f"<｜DSML｜function_calls>{_DSML}</｜DSML｜function_calls>",
-    rf"<{_BAR}DSML{_BAR} ?(?:function_calls>|tool_calls>|calls>)", _DSML_END,
+    f"<{_DSML_CALLS}", f"</{_DSML_CALLS}",
 )
 row(
     "deepseek_dsml", '`<｜DSML｜invoke name="NAME">` without its wrapper',
-    _DSML, rf"<{_BAR}DSML{_BAR} ?invoke\s", _DSML_END, tagged=True,
+    _DSML, rf"<{DSML}invoke\s", f"</{_DSML_CALLS}", tagged=True,
 )
 row(
     "tool_tag", "a call in `<tool>`, `<function_call>`, `<tool_use>` and the like: Granite 20B, Gemma, small tunes",
     '<tool>{"name": "f", "parameters": {"a": 1}}</tool>', f"<{_TAG}", f"</{_TAG}",
     "granite20b bfcl_xml minicpm_xml qwen3_coder anthropic_xml", forms={"invoke": "anthropic_xml"},
+)
+row(
+    "tool_tag", '`<tool name="NAME">`, `<tool_call tool="NAME">` and the like, with arguments in any form',
+    '<tool_call name="f">{"a": 1}</tool_call>', rf"<(?:\w++:)?(?i:{CALLERS})(?:\s(?=[^<>]{{1,400}}>)|\s*+=)",
+    _CALLS_END, "tool_tag", tagged=True,
 )
 row(
     "tool_calls_tag", '`<tool_calls>[{"name": …, "arguments": {…}}, …]</tool_calls>`: Jamba, Hunyuan A13B',

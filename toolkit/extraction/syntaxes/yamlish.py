@@ -8,9 +8,8 @@ from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
 
-from toolkit.extraction.bodies import FENCE_END
 from toolkit.extraction.drafts import Draft, Reading, Syntax, spread
-from toolkit.extraction.lenient_json import decode, read_json, read_value
+from toolkit.extraction.lenient_json import FENCE_END, decode, read_json, read_value
 from toolkit.extraction.shapes import ARGUMENT_KEYS
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
