@@ -170,9 +170,8 @@ class OpenAIModel(Backend):
 
     def again(self, error: ServerError) -> bool:
         """Tell whether to ask anew, and one at a time: llama.cpp's slots share one window, and filled it together."""
-        crowded = error.kind == "server_error" and "context size has been exceeded" in error.said.casefold()
-        self._crowded = self._crowded or crowded
-        return crowded
+        self._crowded = self._crowded or error.crowded
+        return error.crowded
 
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the key, the URL, or the model's name."""
