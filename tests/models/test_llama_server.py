@@ -113,6 +113,17 @@ def test_patterns_are_those_of_its_grammar(server, model):
     assert server.requests[0]["response_format"]["json_schema"]["schema"]["pattern"] == "^[0-9]$"
 
 
+def test_patterns_of_tools_do_not_make_it_refuse_all(server, model):  # openclaw#113562, ollama#18226, pi-oracle#5
+    patterns = {"any": r".*\S.*", "path": r"^(?!\.\.?(?:\/|$))[\w\-]{1,9}$", "pattern": r"^\/a$"}
+    properties = {name: {"type": "string", "pattern": pattern} for name, pattern in patterns.items()}
+    server.script.append(said("x"))
+    model.chat("Hi", tools=[{"name": "f", "parameters": {"type": "object", "properties": properties}}])
+    shown = server.requests[0]["tools"][0]["function"]["parameters"]["properties"]
+    assert shown["path"] == {"type": "string"}
+    assert shown["pattern"]["pattern"] == "^/a$"
+    assert shown["any"]["pattern"].startswith("^")
+
+
 @pytest.mark.parametrize("counted", [100, 9, 10_000])
 def test_no_alarm_where_the_server_never_cuts(server, model, counted):
     usage = {"choices": [], "usage": {"prompt_tokens": counted, "completion_tokens": 2}}

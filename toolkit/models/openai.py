@@ -9,6 +9,7 @@ Not here: HTTP (`connection`); Ollama, which is better asked natively (`ollama`)
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import threading
@@ -157,9 +158,13 @@ class OpenAIModel(Backend):
         """Return the route and the body, in llama.cpp's terms where that is who serves."""
         route = "/chat/completions" if request.prompt is None else "/completions"
         named = request.tools and request.tool_choice not in (None, "auto", "none", "required", "any")
-        if (named or request.schema is not None) and self._props():
-            request = for_llama_cpp(request)
-        return route, {"model": self._model, **request_body(request)}
+        held = request.schema is not None or '"pattern"' in json.dumps(request.tool_specs, default=str)
+        if not (named or held) or not self._props():
+            return route, {"model": self._model, **request_body(request)}
+        body = request_body(for_llama_cpp(request))
+        if "tools" in body:  # a pattern that its grammar does not hold makes it refuse all (Source: openclaw#113562)
+            body["tools"] = for_grammar(body["tools"], "drop")
+        return route, {"model": self._model, **body}
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
         """Send a body and yield the pieces of the answer."""
