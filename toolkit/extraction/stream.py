@@ -35,6 +35,8 @@ _HALF_LINE = re.compile(
     r"(?:[^\W\d][\w.\-]*+[`*\"':]{0,3}[ \t]*+(?:\r?\n[ \t]*+)?"
     r"|(?i:here|call|tool|final|function|action|user|human)\b[\w :.]{0,40})?$"
 )
+_LINE_END = re.compile(r"[^\n]{0,400}\n")
+_NEXT_LINE = re.compile(r"[^\n]{0,400}\n\s*+[^\W\d_]*+[ ]?\S")  # as much of it as shows a sentence that goes on
 _HALF_HEADER = re.compile(r"<\|(?:start|im_start|start_header_id)\|>[^<]{0,80}(?:<[^>]{0,24}>?)?$")
 _LAST_WORD = re.compile(r"(?:[\w.\\\-:/]++|(?:assistant|functions)?\s*+to=[\w.\-:/]*+)\s*+$")
 _HALF_CLOSER = re.compile(r"\s*+(?:<[^>\n]{0,48}|\[[A-Z/_]{0,16}|[`~]{0,3}|[}\]\s]*+)$")
@@ -156,10 +158,11 @@ class StreamExtractor:
         syntax, reading = walk.read(found)
         touched = walk.source.searches.touched
         if reading is None or reading.end <= walk.pos:
-            if len(text) - found.start() < _PATIENCE:
+            told = walk.told and not touched
+            if len(text) - found.start() < _PATIENCE and not told:
                 self._show_until(min(self._word_before(found.start()), self._held_from(text)))
                 return False
-            self._doubt = self._doubt or touched or (syntax.kind == "call" and not syntax.by_name)
+            self._doubt = self._doubt or touched or (syntax.kind == "call" and not (syntax.by_name or told))
             walk.skip(found)
             return True
         if touched or not _settled(reading, text):
@@ -245,7 +248,9 @@ def _settled(reading: Reading, text: str) -> bool:
     if any(draft.arguments is NOTHING for draft in reading.drafts) and text[end - 1] != ">":
         return after > _FAR
     if not reading.explicit:
-        line_is_over = "\n" in text[end : end + _LINE] or after > _LINE
+        start = reading.drafts[0].span[0]
+        led_in = text[max(0, start - _LINE) : start].strip() != ""
+        line_is_over = (_NEXT_LINE if led_in else _LINE_END).match(text, end) is not None or after > _LINE
         return line_is_over and _HALF_CLOSER.match(text, end) is None
     if all(draft.closed for draft in reading.drafts) and text[end - 1] == ">":
         return True
