@@ -687,4 +687,4 @@ def test_a_proxy_that_the_client_does_not_know_is_no_obstacle(fake_ollama):  # o
     odd = {"ALL_PROXY": "socks9://127.0.0.1:1", "HTTP_PROXY": "socks5h://127.0.0.1:1"}
     command = [sys.executable, "-c", script]
     run = subprocess.run(command, env={**os.environ, **odd}, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "digest of qwen3:4b"
+    assert run.stdout.strip() == load_model("ollama/qwen3:4b").fingerprint()["digest"]
