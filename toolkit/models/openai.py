@@ -39,6 +39,7 @@ _WORDS = {"num_keep": "n_keep"}  # an option -> llama.cpp's word for it
 _UNSENT = (*LOADING, "keep_alive")
 _OTHER_FORM = "other_form"
 _SECONDS_A_LOOK_HOLDS = 5.0  # another model may be served at the same URL meanwhile
+_SECONDS_NOTHING_HOLDS = 60.0
 _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -150,7 +151,7 @@ class OpenAIModel(Backend):
         self.audit = WindowAudit()
         self._key = as_secret(api_key)
         self._connection: Connection | None = None
-        self._looked: dict[str, tuple[float, dict[str, Any]]] = {}  # route -> when, and what was said
+        self._looked: dict[str, tuple[float, dict[str, Any]]] = {}  # route -> until when it holds, what was said
         self._alone = threading.Lock()
         self._crowded = False
 
@@ -261,13 +262,16 @@ class OpenAIModel(Backend):
 
     def _look(self, route: str) -> dict[str, Any]:
         """Return what the server says at a route, or nothing where it has none; looked up every few seconds."""
-        when, said = self._looked.get(route, (0.0, {}))
-        if not when or time.monotonic() - when > _SECONDS_A_LOOK_HOLDS:
-            try:
-                said = self.connection.look(route)
-            except (ServerError, TimeoutError, ValueError):
-                said = {}
-            self._looked[route] = (time.monotonic(), said)
+        known = self._looked.get(route)
+        if known and time.monotonic() < known[0]:
+            return known[1]
+        try:
+            said, holds = self.connection.look(route), _SECONDS_A_LOOK_HOLDS
+        except ServerError as error:
+            said, holds = {}, 0.0 if error.busy else _SECONDS_NOTHING_HOLDS
+        except (TimeoutError, ValueError):
+            said, holds = {}, _SECONDS_NOTHING_HOLDS
+        self._looked[route] = (time.monotonic() + holds, said)
         return said
 
     def _models(self) -> dict[str, dict[str, Any]]:
