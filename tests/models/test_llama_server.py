@@ -10,7 +10,10 @@ import pytest
 from werkzeug import Response
 
 from toolkit.errors import ModelNotFoundError, UserError
+from toolkit.messages import ChatMessage
 from toolkit.models import Store, load_model
+from toolkit.models.base import ChatRequest
+from toolkit.tools import as_tools
 
 TOOL = {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 OTHER = {"name": "now", "parameters": {"type": "object", "properties": {}}}
@@ -113,6 +116,17 @@ def test_patterns_are_those_of_its_grammar(server, model):
     assert server.requests[0]["response_format"]["json_schema"]["schema"]["pattern"] == "^[0-9]$"
 
 
+def test_patterns_of_tools_do_not_make_it_refuse_all(model):  # openclaw#113562, ollama#18226, pi-oracle#5
+    patterns = {"any": r".*\S.*", "path": r"^(?!\.\.?(?:\/|$))[\w\-]{1,9}$", "pattern": r"^\/a$"}
+    properties = {name: {"type": "string", "pattern": pattern} for name, pattern in patterns.items()}
+    tools = as_tools([{"name": "f", "parameters": {"type": "object", "properties": properties}}])
+    _, body = model.body(ChatRequest(model.defaults, None, [ChatMessage.from_user("Hi")], tools))
+    shown = body["tools"][0]["function"]["parameters"]["properties"]
+    assert shown["path"] == {"type": "string"}
+    assert shown["pattern"]["pattern"] == "^/a$"
+    assert shown["any"]["pattern"].startswith("^")
+
+
 @pytest.mark.parametrize("counted", [100, 9, 10_000])
 def test_no_alarm_where_the_server_never_cuts(server, model, counted):
     usage = {"choices": [], "usage": {"prompt_tokens": counted, "completion_tokens": 2}}
@@ -178,7 +192,7 @@ def test_a_server_that_still_loads_is_waited_for(server, model):
 
 
 @pytest.mark.parametrize(
-    "said_", ["404 page not found", '{"detail": "Not Found"}', '{"error": {"message": "File Not Found"}}']
+    "found", ["404 page not found", '{"detail": "Not Found"}', '{"error": {"message": "File Not Found"}}']
 )
 def test_a_url_without_v1_is_named(server, found):  # aichat#1100
     server.script.append(Response(found, 404))
