@@ -244,7 +244,7 @@ def test_the_runner_rounds_its_window_up(server):
     server.says("x")
     small = {"truncate": False, "options": {"num_ctx": 100}}
     assert httpx_chat(server, "go", "word " * 150, **small)["done_reason"] == "stop"
-    with pytest.raises(ollama.ResponseError, match='"n_ctx":256'):
+    with pytest.raises(ollama.ResponseError, match="'n_ctx': 256"):
         httpx_chat(server, "go", "word " * 300, **small)
 
 
