@@ -149,12 +149,14 @@ def test_a_client_that_leaves_frees_its_slot(server, client):
 
 
 def test_waiting_for_a_slot_is_in_the_whole_time_only(server, client):
-    server.says("x", delay_s=0.1).says("y")
+    server.says("x", delay_s=0.1).says("y", delay_s=0.05)
     thread, _ = in_the_background(client.chat, "go", HI)
     assert server.asked.wait(5)
     reply = client.chat("go", HI)
     thread.join()
-    assert reply["total_duration"] > 50e6 > reply["load_duration"]
+    waited = reply["total_duration"] - reply["load_duration"] - reply["eval_duration"]
+    assert waited > 100e6 > reply["load_duration"]
+    assert reply["eval_duration"] > 90e6
 
 
 # faults
