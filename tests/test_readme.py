@@ -72,6 +72,12 @@ def test_the_readme_names_every_variable_of_a_template_and_examples_that_work(tm
     assert seen == {file: set(re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", cell))) for file, cell in table}
 
 
+def test_the_example_of_the_fake_server_runs(capsys):
+    code = next(block for block in re.findall(r"```python\n(.*?)```", README, re.S) if "FakeOllama" in block)
+    exec(code, {})
+    assert capsys.readouterr().out == "Sunny. It is May. server\n"
+
+
 def test_every_linked_file_is_there():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert target.startswith("http") or (ROOT / target).exists(), target

@@ -23,7 +23,7 @@ FLOORS = [
     {"recipes", "asking", "execution"},
     {"agents"},
     {"evaluation"},
-    {"integrations", "lab", "cli", "__main__"},
+    {"integrations", "lab", "cli", "testing", "__main__"},
 ]
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 

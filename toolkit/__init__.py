@@ -45,7 +45,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 _ROOMS = "agents asking errors evaluation execution extraction lab messages models prompting recipes resources tools"
-_MODULES = {name: f"toolkit.{name}" for name in (*_ROOMS.split(), "traces", "worlds")}
+_MODULES = {name: f"toolkit.{name}" for name in (*_ROOMS.split(), "testing", "traces", "worlds")}
 _MODULES |= {"batch": "toolkit.evaluation.batch", "middleware": "toolkit.agents.builtin"}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 - pinned by tests/test_surface.py

@@ -48,7 +48,7 @@ ASKS = {
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 def test_a_cancelled_request_closes_the_connection_while_the_server_writes(fake_ollama, model, ask):  # cline#7484
     gate = threading.Event()
-    fake_ollama.drips("x ", gate)
+    fake_ollama.says(pieces=["x "], gate=gate)
     try:
         came = asyncio.run(cancelled(lambda: ask(model), after=fake_ollama.asked))
         assert isinstance(came, asyncio.CancelledError)
@@ -60,7 +60,7 @@ def test_a_cancelled_request_closes_the_connection_while_the_server_writes(fake_
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 def test_a_cancelled_request_does_not_wait_for_a_server_that_says_nothing(fake_ollama, model, ask):
     gate = threading.Event()
-    fake_ollama.waits(gate)
+    fake_ollama.says(gate=gate)
     started = time.monotonic()
     try:
         came = asyncio.run(cancelled(lambda: ask(model), after=fake_ollama.asked))
@@ -79,7 +79,7 @@ async def _leave_early(model):
 
 def test_leaving_an_async_stream_closes_the_connection(fake_ollama, model):
     gate = threading.Event()
-    fake_ollama.drips("x ", gate)
+    fake_ollama.says(pieces=["x "], gate=gate)
     try:
         assert asyncio.run(_leave_early(model)) == "x "
         assert fake_ollama.left.wait(SOON)

@@ -3,72 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 
 import pytest
-from werkzeug import Response
 
 from toolkit.errors import ModelNotFoundError, UserError
 from toolkit.messages import ChatMessage
 from toolkit.models import Store, load_model
 from toolkit.models.base import ChatRequest
+from toolkit.testing import FakeLlamaServer, FakeModel
 from toolkit.tools import as_tools
 
 TOOL = {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 OTHER = {"name": "now", "parameters": {"type": "object", "properties": {}}}
-# as b10488 says them, shortened
-PROPS = {
-    "default_generation_settings": {"params": {"temperature": 0.8}, "n_ctx": 512}, "total_slots": 4,
-    "model_path": "models/a.gguf", "chat_template": "{{ tools }}", "build_info": "b10488-abc",
-    "chat_template_caps": {"supports_tools": True},
-}  # fmt: skip
-LISTED = {"id": "models/a.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 8192, "n_params": 134515008}}
 CROWDED = {"error": {"code": 500, "message": "Context size has been exceeded.", "type": "server_error"}}
 
 
-def said(text, finish="stop"):
-    pieces = [{"choices": [{"delta": {"content": text}}]}, {"choices": [{"delta": {}, "finish_reason": finish}]}]
-    return "".join(f"data: {json.dumps(piece)}\n\n" for piece in [*pieces, {"choices": []}]) + "data: [DONE]\n\n"
-
-
-class LlamaServer:
-    """Answer as llama.cpp's server does; each generating request takes the next line of a script."""
-
-    def __init__(self, server):
-        self.url = server.url_for("/v1")
-        self.root = server.url_for("").rstrip("/")
-        self.props, self.listed, self.looks = dict(PROPS), [LISTED], 0
-        self.requests, self.script = [], []
-        for route in ("/chat/completions", "/completions"):
-            for start in ("/v1", ""):
-                server.expect_request(start + route, method="POST").respond_with_handler(self._generate)
-        server.expect_request("/props").respond_with_handler(self._props)
-        server.expect_request("/v1/models").respond_with_handler(lambda _: Response(json.dumps({"data": self.listed})))
-
-    def _props(self, _):
-        self.looks += 1
-        return Response(json.dumps(self.props))
-
-    def _generate(self, request):
-        self.requests.append(json.loads(request.get_data()))
-        line = self.script.pop(0)
-        return line if isinstance(line, Response) else Response(line, content_type="text/event-stream")
-
-    def fails(self, status, error):
-        self.script.append(Response(json.dumps(error), status))
-
-
 @pytest.fixture
-def server(httpserver, monkeypatch):
+def server(monkeypatch):
     for name in ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    return LlamaServer(httpserver)
+    with FakeLlamaServer(FakeModel("models/a.gguf", "native"), window=512, slots=4) as server:
+        server.props, server.keeps_connections = {"build_info": "b10488-abc"}, False
+        yield server
 
 
 @pytest.fixture
 def model(server):
-    with load_model(f"openai/any@{server.url}") as model:
+    with load_model(f"openai/any@{server.host}/v1") as model:
         yield model
 
 
@@ -86,8 +48,8 @@ def test_another_model_at_the_same_url_is_not_answered_from_the_store(server, ch
     store = Store(":memory:")
     for text, props in (("one", {}), ("two", change), ("never", change)):
         server.props |= props
-        server.script.append(said(text))
-        reply = store.wrap(load_model(f"openai/any@{server.url}")).chat("Hi")
+        server.says(text)
+        reply = store.wrap(load_model(f"openai/any@{server.host}/v1")).chat("Hi")
     assert (reply.text, reply.from_store) == ("two", True)
 
 
@@ -97,21 +59,21 @@ def test_windows_and_slots(model):
 
 
 def test_tools_that_the_template_would_drop_are_not_sent(server, model):
-    server.props["chat_template_caps"] = {"supports_tools": False}
+    server.model().tools = False
     assert model.supports_tools is False
     assert model.chat("Hi", tools=[TOOL]).fault.kind == "tools_unsupported"
     assert server.requests == []
 
 
 def test_a_tool_by_name_is_offered_alone_and_required(server, model):
-    server.script.append(said("x"))
+    server.says("x")
     model.chat("Hi", tools=[TOOL, OTHER], tool_choice="now")
     assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == ["now"]
     assert server.requests[0]["tool_choice"] == "required"
 
 
 def test_patterns_are_those_of_its_grammar(server, model):
-    server.script.append(said('"7"'))
+    server.says('"7"')
     assert model.chat("Hi", schema={"type": "string", "pattern": r"^\d$"}).fault is None
     assert server.requests[0]["response_format"]["json_schema"]["schema"]["pattern"] == "^[0-9]$"
 
@@ -129,9 +91,9 @@ def test_patterns_of_tools_do_not_make_it_refuse_all(model):  # openclaw#113562,
 
 @pytest.mark.parametrize("counted", [100, 9, 10_000])
 def test_no_alarm_where_the_server_never_cuts(server, model, counted):
-    usage = {"choices": [], "usage": {"prompt_tokens": counted, "completion_tokens": 2}}
+    server.window = 8192
     for text in ("中文" * 300, '{"a": 1}' * 100, "The rain in Spain stays mainly in the plain. " * 300):
-        server.script.append(said("x").replace('{"choices": []}', json.dumps(usage)))
+        server.says("x", prompt_tokens=counted, completion_tokens=2)
         assert model.chat(text).fault is None
 
 
@@ -148,7 +110,7 @@ def test_only_a_prompt_that_is_too_long_is_an_overflow(server, model):
 
 def test_requests_that_filled_the_shared_window_together_are_asked_again(server, model):
     part = {"choices": [{"delta": {"content": "The"}}]}
-    server.script = ["".join(f"data: {json.dumps(piece)}\n\n" for piece in (part, CROWDED)), said("The harbour.")]
+    server.sends(part, CROWDED).says("The harbour.")
     reply = model.chat("Hi")
     assert (reply.text, reply.fault, len(server.requests)) == ("The harbour.", None, 2)
 
@@ -163,12 +125,12 @@ def test_after_a_shared_window_was_full_requests_go_one_at_a_time(server, model)
         threading.Event().wait(0.05)
         with lock:
             now[0] -= 1
-        return Response(said("x"), content_type="text/event-stream")
+        return "x"
 
     server.fails(500, CROWDED)
-    server.script.append(said("x"))
+    server.says("x")
     model.chat("Hi")
-    server.script = _Endless(slow)
+    server.follows(slow)
     threads = [threading.Thread(target=model.chat, args=("Hi",)) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -177,17 +139,9 @@ def test_after_a_shared_window_was_full_requests_go_one_at_a_time(server, model)
     assert most[0] == 1
 
 
-class _Endless:
-    def __init__(self, make):
-        self.make = make
-
-    def pop(self, _):
-        return self.make(None)
-
-
 def test_a_server_that_still_loads_is_waited_for(server, model):
     server.fails(503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}})
-    server.script.append(said("Hello."))
+    server.says("Hello.")
     assert model.chat("Hi").text == "Hello."
 
 
@@ -195,41 +149,32 @@ def test_a_server_that_still_loads_is_waited_for(server, model):
     "found", ["404 page not found", '{"detail": "Not Found"}', '{"error": {"message": "File Not Found"}}']
 )
 def test_a_url_without_v1_is_named(server, found):  # aichat#1100
-    server.script.append(Response(found, 404))
+    server.fails(404, found.encode())
     with pytest.raises(ModelNotFoundError, match=r"End the URL in /v1: http.*/v1") as caught:
-        load_model(f"openai/m@{server.root}").chat("Hi")
+        load_model(f"openai/m@{server.host}").chat("Hi")
     assert "has no model" not in str(caught.value)
 
 
 def test_a_raw_prompt_at_a_url_without_v1_is_no_empty_reply(server):
-    pieces = [{"index": 0, "content": " Paris", "stop": False}, {"content": "", "stop": True, "tokens_predicted": 1}]
-    server.script.append("".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces))
+    server.says(" Paris")
     with pytest.raises(ModelNotFoundError, match=r"End the URL in /v1"):
-        load_model(f"openai/m@{server.root}").complete("The capital of France is")
+        load_model(f"openai/m@{server.host}").complete("The capital of France is")
 
 
 def test_a_raw_prompt_behind_ollama_is_refused(server, model):
-    server.script.append(
-        'data: {"choices": [{"text": "x", "finish_reason": "stop"}], "system_fingerprint": "fp_ollama"}\n\n'
-    )
+    server.sends({"choices": [{"text": "x", "finish_reason": "stop"}], "system_fingerprint": "fp_ollama"})
     with pytest.raises(UserError, match="Load 'ollama/any'"):
         model.complete("x")
 
 
-@pytest.mark.parametrize("status", [401])
-def test_a_wrong_key_is_found_by_the_check(httpserver, server, status):
-    httpserver.clear()
-    wrong = {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": status}}
-    httpserver.expect_request("/v1/models").respond_with_json({"data": [LISTED]})  # the list needs no key
-    httpserver.expect_request("/props").respond_with_json(wrong, status=status)
+def test_a_wrong_key_is_found_by_the_check(server):
+    server.api_key = "sk-other"  # the list needs no key, `/props` does
     with pytest.raises(UserError, match="refuses the key"):
-        load_model(f"openai/any@{server.url}").check()
+        load_model(f"openai/any@{server.host}/v1").check()
 
 
 def test_a_call_that_broke_the_grammar_is_the_models(server, model):  # scripted.hermes.13
-    stack = {"code": 500, "message": "got exception: Unexpected empty grammar stack after accepting piece: \n{'",
-             "type": "server_error"}  # fmt: skip
-    server.script.append(f"data: {json.dumps({'error': stack})}\n\n")
+    server.says(pieces=["<tool_call>", "\n{'"])
     assert model.chat("Hi", tools=[TOOL]).fault.kind == "parse"
 
 
@@ -243,7 +188,7 @@ async def _aborted(model):
 
 def test_an_aborted_stream_raises_the_cancellation(server, model):
     gate = threading.Event()
-    server.script = [Response(((gate.wait(20) and "") or "" for _ in (1,)), content_type="text/event-stream")]
+    server.says(gate=gate)
     try:
         assert isinstance(asyncio.run(_aborted(model)), asyncio.CancelledError)
     finally:

@@ -5,58 +5,37 @@ from __future__ import annotations
 import json
 
 import pytest
-from werkzeug import Response
 
 from toolkit.errors import ModelNotFoundError, UserError
 from toolkit.messages import ToolCall
 from toolkit.models import load_model
+from toolkit.testing import FakeLlamaServer, FakeModel
+from toolkit.testing.loopback import Response
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL = {"name": "weather", "description": "Tell the weather.", "parameters": CITY}
 
 
-class FakeServer:
-    """Answer as an OpenAI-compatible server would; each request takes the next line of a script."""
+class FakeServer(FakeLlamaServer):
+    """Add to llama.cpp's server what others behind the same API send."""
 
-    def __init__(self, server) -> None:
-        self.url = server.url_for("/v1")
-        self.requests: list[dict] = []
-        self.headers: list[dict] = []
-        self.models = [{"id": "qwen3", "owned_by": "llamacpp", "created": 17, "meta": {"n_params": 4}}]
-        self.script: list[Response] = []
-        for route in ("/v1/chat/completions", "/v1/completions"):
-            server.expect_request(route, method="POST").respond_with_handler(self._generate)
-        server.expect_request("/v1/models").respond_with_handler(self._list)
+    @property
+    def url(self):
+        return f"{self.host}/v1"
+
+    def handle(self, request):
+        return super().handle(request) if request.path != "/props" else Response(404, "Not Found")
 
     def streams(self, *pieces, done=True):
-        lines = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
-        text = ": ping\n\n" + lines + ("data: [DONE]\n\n" if done else "")
-        self.script.append(Response(text, content_type="text/event-stream"))
-
-    def says(self, text, finish="stop", usage=None, key="delta"):
-        choice = {"delta": {"content": text}} if key == "delta" else {"text": text}
-        closing = {"choices": [{"delta": {}, "finish_reason": finish}]}
-        usage = usage or {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
-        self.streams({"choices": [choice]}, closing, {"choices": [], "usage": usage})
-
-    def fails(self, status, body):
-        self.script.append(Response(body if isinstance(body, str) else json.dumps(body), status))
-
-    def _generate(self, request):
-        self.requests.append(json.loads(request.get_data()))
-        self.headers.append(dict(request.headers))
-        return self.script.pop(0)
-
-    def _list(self, request):
-        self.headers.append(dict(request.headers))
-        return Response(json.dumps({"data": self.models}))
+        self.sends(": ping", *pieces, *(["data: [DONE]"] if done else []))
 
 
 @pytest.fixture
-def server(httpserver, monkeypatch):
+def server(monkeypatch):
     for name in ("TOOLKIT_OPENAI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    return FakeServer(httpserver)
+    with FakeServer(FakeModel("qwen3", "native")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -66,7 +45,7 @@ def model(server):
 
 
 def test_reply_keeps_text_and_counts(server, model):
-    server.says("Hello there!")
+    server.says("Hello there!", prompt_tokens=10, completion_tokens=5, prompt_tokens_details={"cached_tokens": 4})
     reply = model.chat("Hi")
     assert (reply.text, reply.finish_reason, reply.fault) == ("Hello there!", "stop", None)
     assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (10, 4, 5)
@@ -128,7 +107,7 @@ def test_thinking_is_kept_apart(server, model, word):
 
 
 def test_raw_completion(server, model):
-    server.says(" there was END", key="text")
+    server.says(" there was END")
     reply = model.complete("Once upon a time", schema=None, options={"stop": ["END"]})
     assert server.requests[0]["prompt"] == "Once upon a time"
     assert reply.text == " there was "
@@ -164,7 +143,7 @@ def test_error_within_the_stream(server, model):
 
 
 def test_event_that_is_no_json(server, model):
-    server.script.append(Response("data: {oops\n\n", content_type="text/event-stream"))
+    server.sends("data: {oops")
     assert "no JSON" in model.chat("Hi").fault.message
 
 
@@ -174,7 +153,7 @@ def test_schema_not_honoured(server, model):
 
 
 def test_silently_cut_prompt(server, model):
-    server.says("What?", usage={"prompt_tokens": 100, "completion_tokens": 2})
+    server.says("What?", prompt_tokens=100)
     assert model.chat("The rain in Spain stays mainly in the plain. " * 300).fault.kind == "overflow"
 
 
@@ -185,7 +164,7 @@ def test_key_comes_from_the_environment_and_stays_there(server, monkeypatch, var
     with load_model(f"openai/qwen3@{server.url}") as model:
         reply = model.chat("Hi")
         print_out = json.dumps([reply.to_dict(), model.fingerprint(), model.name, repr(model)])
-    assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
+    assert server.headers[0]["authorization"] == "Bearer sk-very-secret"
     assert "sk-very-secret" not in print_out
 
 
@@ -215,17 +194,20 @@ def test_unknown_model_lists_what_is_there(server):
 def test_check_trusts_a_server_with_one_model(server):
     with load_model(f"openai/default@{server.url}") as model:
         model.check()
-        server.models.append({"id": "llama3"})
+        server.others.append({"id": "llama3"})
         with pytest.raises(ModelNotFoundError, match="has no model 'default'"):
             model.check()
 
 
 def test_fingerprint_leaves_out_what_changes_from_look_to_look(server, model):
-    expected = {"backend": "openai", "name": model.name, "owned_by": "llamacpp", "meta": {"n_params": 4}}
-    assert model.fingerprint() == expected
-    assert len(server.headers) == 1
-    assert model.fingerprint() == expected
-    assert len(server.headers) == 1
+    found = model.fingerprint()
+    assert {key: found[key] for key in ("backend", "name", "owned_by")} == {
+        "backend": "openai", "name": model.name, "owned_by": "llamacpp",
+    }  # fmt: skip
+    assert found["meta"]["n_ctx_train"] == 8192
+    assert "created" not in found
+    assert model.fingerprint() == found
+    assert server.looks == ["/v1/models"]
 
 
 def test_no_server():
@@ -262,7 +244,7 @@ UNSAID = {"choices": [{"message": {"content": "Low tide."}}]}
     ids=["one line", "pretty", "list", "says no reason"],
 )
 def test_a_whole_answer_in_place_of_a_stream_is_read(server, model, body):  # issue 12, o04
-    server.script.append(Response(body, content_type="application/json"))
+    server.sends(body)
     reply = model.chat("Hi")
     assert (reply.text, reply.finish_reason, reply.fault) == ("Low tide.", "stop", None)
 
@@ -270,7 +252,7 @@ def test_a_whole_answer_in_place_of_a_stream_is_read(server, model, body):  # is
 def test_pieces_without_their_field_name_are_read(server, model):
     pieces = [{"choices": [{"delta": {"content": word}}]} for word in ("Low ", "tide.")]
     end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
-    server.script.append(Response("\n".join(map(json.dumps, [*pieces, end]))))
+    server.sends(*map(json.dumps, [*pieces, end]))
     reply = model.chat("Hi")
     assert (reply.text, reply.fault) == ("Low tide.", None)
 
@@ -291,7 +273,7 @@ def test_pieces_without_their_field_name_are_read(server, model):
     ],
 )
 def test_an_error_or_nothing_under_status_200_is_a_fault(server, model, body, said):  # issue 12, o04
-    server.script.append(Response(body))
+    server.sends(body)
     reply = model.chat("Hi")
     assert (reply.fault.kind, reply.finish_reason) == ("server", "error")
     assert said in reply.fault.message

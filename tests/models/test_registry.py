@@ -82,7 +82,7 @@ def test_list_of_models(fake_ollama, monkeypatch, tmp_path):
     assert lines["embedded/smollm2-135m"].size_text == "93 MB to fetch"
     assert "Apache-2.0" in lines["embedded/smollm2-135m"].about
     assert lines["ollama/qwen3:4b"].state == "ready"
-    assert lines["ollama/qwen3:4b"].about == "qwen3 4.0B"
+    assert lines["ollama/qwen3:4b"].about == "qwen3 4.0B Q4_1"
 
 
 def test_list_of_models_without_a_server():

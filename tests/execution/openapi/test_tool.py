@@ -68,9 +68,7 @@ def test_usage_example(echo: Any, monkeypatch: pytest.MonkeyPatch, fake_ollama: 
     from toolkit import ChatMessage, LLMProvider, OpenAPITool, Secret
 
     monkeypatch.setenv("FIRECRAWL_API_KEY", "fire-key")
-    fake_ollama.says(
-        tool_calls=[{"function": {"name": "scrape_url", "arguments": {"url": "https://news.ycombinator.com/"}}}]
-    )
+    fake_ollama.says(calls=[("scrape_url", {"url": "https://news.ycombinator.com/"})])
     echo.says(spec(echo.url))
 
     tool = OpenAPITool(generator_api=LLMProvider.OPENAI,
