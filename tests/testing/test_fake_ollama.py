@@ -214,6 +214,12 @@ def test_a_script_that_has_ended_says_so(server, client):
         client.chat("go", HI)
 
 
+def test_a_mistake_in_a_script_can_be_read(server, client):
+    server.models["odd:latest"] = {"capabilities": []}
+    with pytest.raises(ollama.ResponseError, match="'dict' object has no attribute"):
+        client.chat("odd", HI)
+
+
 def test_an_older_server_passes_over_truncate(server):
     server.knows_truncate = False
     server.says("x")
