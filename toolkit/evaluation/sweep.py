@@ -13,8 +13,10 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -154,11 +156,13 @@ def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
 
 
 def _counted(made: Iterator[rows.Row], bar: Any) -> Iterator[rows.Row]:
+    if bar.disable:
+        yield from made
+        return
     for row in made:
         bar.set_description(row["recipe"][:40], refresh=False)
         bar.set_postfix_str("", refresh=False)  # nothing is waited for any more
-        if not bar.disable:
-            bar.initial += bool(row["from_store"])  # says nothing of how long the others take
+        bar.initial += bool(row["from_store"])  # says nothing of how long the others take
         bar.update()
         yield row
 
@@ -264,17 +268,29 @@ def _spread(recipes: list[Recipe], cases: Cases, setting: _Setting, executor: Ex
         executor.submit(_run_block, recipe, [case.to_dict() for case in block], setting) for recipe, block in blocks
     ]
     stopped: dict[str, rows.Row] = {}  # recipe -> what its other rows are
+    for recipe in recipes:
+        mine = [future for (one, _), future in zip(blocks, futures, strict=True) if one is recipe]
+        for future in mine:  # looked at by the worker that is done, before it takes another block
+            future.add_done_callback(partial(_stop, recipe.name, mine, stopped))
     for (recipe, block), future in zip(blocks, futures, strict=True):
-        if recipe.name in stopped and future.cancel():
-            for repeat, case in itertools.product(range(setting.repeats), block):
-                yield rows.storable({**rows.head(recipe, case, repeat), **stopped[recipe.name], **_marks(None)})
+        with suppress(CancelledError):
+            yield from future.result()
             continue
-        refusals = Refusals()
-        for row in future.result():
-            refusals.add(row)
-            yield row
-        if refusals.stopped:
-            stopped[recipe.name] = refusals.stopped
+        for repeat, case in itertools.product(range(setting.repeats), block):
+            yield rows.storable({**rows.head(recipe, case, repeat), **stopped[recipe.name], **_marks(None)})
+
+
+def _stop(name: str, others: list[Future[Any]], stopped: dict[str, rows.Row], done: Future[Any]) -> None:
+    """Cancel the blocks of a recipe where one was refused again and again."""
+    if done.cancelled() or done.exception() is not None or name in stopped:
+        return
+    refusals = Refusals()
+    for row in done.result():
+        refusals.add(row)
+    if refusals.stopped:
+        stopped[name] = refusals.stopped
+        for other in others:
+            other.cancel()
 
 
 def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:
