@@ -11,7 +11,8 @@ from toolkit.agents.pairs import with_calls
 from toolkit.agents.run import Run
 from toolkit.agents.tool_calls import error_message
 from toolkit.agents.wording import say
-from toolkit.messages import ChatMessage, ToolCall
+from toolkit.messages import ChatMessage, TextContent, ToolCall
+from toolkit.prompting.disarming import disarming
 
 
 def police(run: Run, turn: ChatMessage) -> None:
@@ -59,7 +60,8 @@ def answer_unread(run: Run) -> None:
     """Put the reason right after each turn whose calls could not be read, before the model is asked again.
 
     A server of the native arm takes only a result whose call stands in the history (Source: pydantic-ai#4430), so the
-    call is put there without arguments. What has no name is told as the user.
+    call is put there without arguments. What has no name is told as the user. Tokens in the text of a call that broke
+    would break each later prompt too, so they are disarmed (Source: opencode#37297).
     """
     for turn in [m for m in run.state.messages if m.meta.get("invalid_calls")]:
         answered = run.state.answered(turn)
@@ -73,7 +75,9 @@ def answer_unread(run: Run) -> None:
         known = {call.id for call in turn.tool_calls}
         named = [call for call, _ in unread if call.tool_name and call.id not in known]
         whole = with_calls(turn, [*turn.tool_calls, *named])
-        run.state.put(ChatMessage(whole.role, whole.parts, whole.name, {**turn.meta, "invalid_calls": []}))
+        disarm = disarming(())
+        parts = tuple(TextContent(disarm(one.text)) if isinstance(one, TextContent) else one for one in whole.parts)
+        run.state.put(ChatMessage(whole.role, parts, whole.name, {**turn.meta, "invalid_calls": []}))
         said = [ChatMessage.from_user(text) for call, text in unread if call not in named]
         place = next(m for m in run.state.messages if m.meta.get("id") == turn.meta["id"])
         run.state.insert_after(place, [*(error_message(c, t) for c, t in unread if c in named), *said])

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from toolkit.extraction.budget import LOOK, Budget, ExhaustedError
-from toolkit.extraction.quoted import without_surrogates
+from toolkit.extraction.escapes import without_surrogates
 from toolkit.extraction.resolve import ToolIndex
 from toolkit.extraction.source import Source
 from toolkit.extraction.values import Unreadable, ValueReader

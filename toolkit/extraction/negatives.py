@@ -36,7 +36,7 @@ _TYPE_WORDS = {
 _SCHEMA_TYPES = _TYPE_WORDS | {"null", "tuple", "double", "long", "char"}
 # Words that speak about a call: the first kind also in the line that leads in to it, the second only on its own line.
 _STRONG = r"""for\s++(?:example|instance)|e\.g\.|i\.e\.|(?:an?|the)\s++examples?\b
-    |examples?\s*+(?:usage|call|output)?\s*+:|you\s++(?:wrote|said|sent|typed|pasted)|user\s++(?:wrote|said|sent|typed)|wrote:|syntax\s++is|usage\s*+:|template
+    |(?:request|payload|body|invocation)s?\s++looks?\s++like|examples?\s*+(?:usage|call|output)?\s*+:|you\s++(?:wrote|said|sent|typed|pasted)|user\s++(?:wrote|said|sent|typed)|wrote:|syntax\s++is|usage\s*+:|template
     |in\s++(?:the|your)\s++(?:\w++\s++)?logs?\b|logs?\s++(?:shows?|lines?|entry|says?|reads?)|in\s++the\s++docs
     |declared\s++(?:like|as)|server\s++(?:answers|returns|responds|sent)|transcript|quoted?\b|last\s++time|yourself\b
     |if\s++(?:i|you|we|the\s++\w++)\s++(?:had|were|was|wanted|could)"""
@@ -48,6 +48,18 @@ _WEAK = r"""examples?\b|would\s++(?:be|look|call|use|send|have|see|write|read|sa
 # For text in lower case: a third of the time that a pattern takes which ignores case.
 _LEADS_HEDGED = re.compile(rf"\b(?:{_STRONG})", re.VERBOSE)
 _HEDGE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})", re.VERBOSE)
+# Words of a lead that explains what a reader could write; only for what is bare, since weak models lead in to a real
+# list or object so.
+_EXPLAINS = re.compile(
+    rf"""{_HEDGE.pattern}|\b(?:docs?|readme|python|equivalent|users?|invocation|shows?|says|in\s++(?:code|general)
+    |you(?:'d|\s++(?:can|may|might|should|need|have)))\b""",
+    re.VERBOSE,
+)
+# Words of a lead with which a model says what it does now.
+_ANNOUNCES = re.compile(
+    r"\b(?:i|i'(?:ll|m|d)|let|let's|we|we'll|calling|using|invoking|executing|running|here(?:'s|\s++is|\s++are)"
+    r"|calls?(?=\W{0,4}$)|action|output|answer|response)\b"
+)
 _HEDGE_AFTER = re.compile(
     r"\W{0,3}\s*+(?:would|could|might|is\s++(?:an?\s++example|what|how|the\s++(?:syntax|format|call))|looks?\s++like|was\b|failed|perhaps|maybe|with\s++your\s++own|where\b|in\s++(?:your|the)\s++log)",
     re.IGNORECASE,
@@ -150,6 +162,20 @@ def is_no_tool(name: str) -> bool:
 def is_example_name(name: str) -> bool:
     """Tell whether a name only holds a name's place, such as `example_function_name`."""
     return _EXAMPLE_NAMES.fullmatch(name.strip()) is not None
+
+
+def explains(lead: str) -> bool:
+    """Tell whether the line that leads in to a bare call tells a reader what to write.
+
+    >>> explains("In Python you would write:"), explains("I call it like this:")
+    (True, False)
+    """
+    return _EXPLAINS.search(lead.lower()) is not None
+
+
+def announces(lead: str) -> bool:
+    """Tell whether the line that leads in to a call says that the model makes it."""
+    return _ANNOUNCES.search(lead.lower()) is not None
 
 
 def hedged(before: str, after: str = "", lead: str = "") -> bool:

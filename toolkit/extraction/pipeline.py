@@ -14,9 +14,9 @@ from typing import Any, Literal
 from toolkit.extraction.budget import Budget
 from toolkit.extraction.coerce import SURE
 from toolkit.extraction.drafts import Draft
+from toolkit.extraction.escapes import one_for_one
 from toolkit.extraction.lenient_json import nested, plain
 from toolkit.extraction.negatives import is_template
-from toolkit.extraction.quoted import one_for_one
 from toolkit.extraction.resolve import ToolIndex, tool_index
 from toolkit.extraction.scan import syntax_names, triggers
 from toolkit.extraction.settle import TAIL, settle

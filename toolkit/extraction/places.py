@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from toolkit.extraction.negatives import hedged
+from toolkit.extraction.negatives import announces, explains, hedged
+from toolkit.extraction.source import Source
 
-_FAR = 240
+_FAR, _LONGEST_LINE = 240, 2_000
 _QUOTED_LINE = re.compile(r"\s*+>(?!>)")
 _PROMPT = re.compile(r"\s*+(?:>>>|\.\.\.|In\s*+\[\d*+\]:|\$|#|//)\s")
 _DRESSING = re.compile(
@@ -25,6 +26,20 @@ _OPENED = re.compile(r"(?:^|[:\n])[ \t]*+\($")
 _CLOSED = re.compile(r"\)[ \t\r.;]*+(?:\n|$)")
 _ENDS_SENTENCE = re.compile(r"[.!?:;,)\]}>。！？：」*`—–-]\s*+$")
 _INDENTED = re.compile(r"(?: {4}|\t)")
+# What shows that a mark is only named: quotes on both sides, an item of a list, a word for it and a sentence that goes
+# on. A mark that hides nothing may stand behind any word.
+_NAMED = re.compile(
+    r"\b(?:the|an?|each|every|tokens?|tags?|markers?|strings?|closing|opening|by|with|like|between|until|missing|called"
+    r"|is|and|or|writes?|emits?|uses?|sees?|finds?)[ ]$",
+    re.IGNORECASE,
+)
+_AFTER_WORD = re.compile(r"[\w,;(][ ]$")
+_AROUND_NAME = {'"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "(": ")", "*": "*", "|": "|"}
+_NAME_GOES_ON = re.compile(r"[ ]?[-–—=:|][ ]|[ ][a-z(`]|[,.;:?!)](?:\s|$)")
+_ITEM = re.compile(r"(?:^|\n)[ \t]*+(?:[-*•|]|\d++[.)])[ ]$")
+_LIST_ITEM = re.compile(r"\s*+(?:[-*•]|\d++[.)])\s")
+# A sentence that goes on below what stands in the middle of it.
+_SENTENCE_BELOW = re.compile(r"[^\S\n]*+\n(?:[^\S\n]*+\n)?[^\S\n]*+[a-z]{1,20}(?:[ ][A-Za-z`]|[,.;:]\s)")
 _QUOTE_BEFORE = re.compile(r"[\"'“‘(«`]$")
 
 
@@ -51,6 +66,8 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True, e
     lead = lead_line(text, line, floor) if own else ""
     if hedged(before, after, lead):
         return Place("own" if own else "sentence", "hedged")
+    if lead and not announces(lead) and _explained(text, line, start, end, lead):
+        return Place("own", "example")
     if own:
         veto = "in_sentence" if not listed and _goes_on(after) else None
         return Place("own", veto)
@@ -62,9 +79,32 @@ def place(text: str, start: int, end: int, floor: int, *, listed: bool = True, e
     return Place("sentence", None if meant or _ENDS_SENTENCE.search(before) else "in_sentence")
 
 
+def _explained(text: str, line: int, start: int, end: int, lead: str) -> bool:
+    """Tell whether a call below a line that does not announce it is part of an explanation.
+
+    So is a bare one below words for a reader, one in an indented block, and one in the middle of a sentence.
+    """
+    if text[start].isalpha() and explains(lead):
+        return True
+    if lead.endswith(":") and _INDENTED.match(text, line) and not _LIST_ITEM.match(lead):
+        return True
+    return lead[-1] not in ".!?" and _SENTENCE_BELOW.match(text, end) is not None
+
+
+def marked_place(text: str, start: int) -> Place:
+    """Judge the place of a call that a marker announces; none in a block quote, nor where a code span shows one."""
+    line = text.rfind("\n", max(0, start - _LONGEST_LINE), start) + 1
+    if (line or start < _LONGEST_LINE) and _QUOTED_LINE.match(text, line, start):
+        return Place("own", "quoted")
+    shows = text.startswith("`", start - 1) and start > line and hedged(text[max(line, start - _FAR) : start])
+    return Place("own", "hedged" if shows else None)
+
+
 def shown(text: str, start: int) -> bool:
     """Tell whether the marked line that begins at `start` is only shown, as the line that leads in to it says."""
     line = text.rfind("\n", max(0, start - _FAR), start) + 1
+    if _QUOTED_LINE.match(text, line):
+        return True
     lead = lead_line(text, line, 0)
     return hedged(lead if _INDENTED.match(text, line) else "", lead=lead)
 
@@ -85,4 +125,23 @@ def _goes_on(after: str) -> bool:
     """Tell whether a sentence, or a template, goes on behind a call that stands at the start of a line."""
     return (
         after.lstrip().startswith("{") or re.match(r"(?!\s*+#\s|[\s;.,]*+<[|/｜])\W*+[^\W\d_]{2,}", after) is not None
+    )
+
+
+def named(source: Source, start: int, end: int, hides: bool) -> bool:
+    """Tell whether the mark text[start:end] is only named, in a code span or in a sentence about it.
+
+    One that `hides` text, such as the end of a thought, needs a word for it, or else ends the thought.
+    """
+    if source.in_code(start, end) or marked_place(source.text, start).veto == "quoted":
+        return True
+    text, before = source.text, source.text[max(0, start - 24) : start]
+    if end + 1 >= source.limit:
+        source.touch_end()
+    if _AROUND_NAME.get(before[-1:], "?") == text[end : end + 1]:
+        return True
+    if _NAME_GOES_ON.match(text, end, source.limit) is None:
+        return False
+    return (_NAMED if hides else _AFTER_WORD).search(before) is not None or (
+        not hides and _ITEM.search(before) is not None
     )

@@ -1,9 +1,9 @@
-"""Find where a quoted string really ends, and read its escapes.
+"""Find where a quoted string really ends.
 
 An unescaped quote inside a string ends it only if what follows is structure: a colon after a key; a comma and the
 next member, a closing bracket, a forgotten comma before a key, or the end after a value.
 
-Not here: objects and arrays (`values`).
+Not here: its escapes (`escapes`), objects and arrays (`values`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from functools import partial
 from typing import NamedTuple
 
 from toolkit.extraction.budget import QUOTE
+from toolkit.extraction.escapes import unescape
 from toolkit.extraction.source import Found, Source
 
 # Which characters may close what one opens: curly quotes are mixed up, straight ones never.
 _CLOSED_BY = {"“": '[”"“]', "”": '[”"]', "„": '[”“"]', "‘": "[’'‘]", "’": "[’']", '"': '["]', "'": "[']", "`": "[`]"}
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[01][0-9a-fA-F]{7}|x[0-9a-fA-F]{2}|\r\n|[\s\S])")
-_SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'", "_": "_"}
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _RAW = re.compile(r"[\x00-\x1f]")
 _BLANK = r"\s\ufeff\u200b\u200c\u200d\u2060"
 # Blanks and comments behind a quote. A comment ends where its line does, and within 400 characters: `//` in "http://x"
 # whose quote was taken for the end, or a `#` in prose, must not swallow what would show that it was none.
-_SPACE = re.compile(rf"(?:[{_BLANK}]++|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n){{0,16}}+")
+_SPACE = re.compile(
+    rf"(?:(?:[{_BLANK}]|\\[nrt])++|//[^\n]{{0,400}}\n|/\*[^*]{{0,400}}\*/|#[^\n\"]{{0,400}}\n){{0,16}}+"
+)
 # A key in any quotes and its colon, such as "a": or \"a\": or &quot;a&quot;: or 'a' =. A quoted word before anything
 # else is no key: in `"say "no", then"` it belongs to the string.
 _QUOTED_KEY = (
@@ -42,19 +41,21 @@ _CUT_KEY = r"[\"'“‘`][^\"'“”’`\n]{0,200}[\"'”’`]?\s*+$"  # where t
 _IN_OBJECT = re.compile(rf"\s*+(?:{_QUOTED_KEY}|[A-Za-z_$][\w$.\\\-]*+\s*+(?::|=>))")
 _ELSEWHERE = re.compile(rf"\s*+(?:{_QUOTED_KEY}|(?:[A-Za-z_]|\\_)[\w\\]*+\s*+[:=](?!=))")
 # What may follow the comma behind a closing quote: in an object only a key, so that `"Bob", "Al" said` goes on.
+# A second comma is no part of it either: what it parts are two members, and the value is broken.
 _AFTER_COMMA = {
-    True: re.compile(rf"{_IN_OBJECT.pattern}|\s*+(?:[\]}})]|{_CUT_KEY}|$)"),
-    False: re.compile(rf"{_ELSEWHERE.pattern}|\s*+(?:{_ITEM})"),
+    True: re.compile(rf"(?:\s*+,)*+(?:{_IN_OBJECT.pattern}|\s*+(?:[\]}})]|{_CUT_KEY}|$))"),
+    False: re.compile(rf"(?:\s*+,)*+(?:{_ELSEWHERE.pattern}|\s*+(?:{_ITEM}))"),
 }
 _CLOSERS = {brackets: re.compile(rf"[{re.escape(brackets)}{_BLANK}]++") for brackets in ("}]", "}])")}
 # What may follow closing brackets behind a closing quote: structure, a marker, or a sentence's end. Not a word: in
 # `"a [b] c"` the bracket stands in the string.
 _AFTER_CLOSERS = {
-    brackets: re.compile(rf"[,<`~;|\[✿{{*{more}]|\\n|[.!?:](?=[\s*+)]|$)|$")
+    brackets: re.compile(rf"[,<`~;|\[✿{{*{more}]|\\[nrt]|[.!?:](?=[\s*+)]|$)|$")
     for brackets, more in (("}]", ""), ("}])", "\"'"))
 }
 # A tag or a marker at which a string must have ended. Not `<` alone or `<b>`, which stand in texts, nor <|"|>, a quote.
 _STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|```|\[/|✿|<end|<\w{1,40}_call")
+_TOKEN = re.compile(r"<[|｜](?!\"|>)\w[^<>|｜\n]{0,40}[|｜]>|\[/?TOOL_CALLS?\]|</?tool_calls?>")  # a model's own
 
 
 _AHEAD, _NEAR = 300, 200  # characters that are looked at behind a comma; in which most strings end
@@ -129,6 +130,8 @@ def read_string(
     source.budget.spend(len(raw))
     repairs = [quote.repair] if quote.repair else []
     if not clean and not all(_escaped(one[0], quote) for one in quote.closing.finditer(raw)):
+        if _TOKEN.search(raw) is not None:
+            return None  # the quotes are not those of one text: a second call has run into it
         repairs.append("inner_quotes")
     return QuotedString(_decode(raw, quote, repairs), found[1], tuple(repairs))
 
@@ -190,53 +193,11 @@ def _decode(raw: str, quote: Quote, repairs: list[str]) -> str:
     if quote.repair == "html_unescape_call":
         raw = html.unescape(raw)
     if quote is _ESCAPED:
-        raw = _unescape(raw, [])
+        raw = unescape(raw, [])
     if quote in _MARKED.values():
         return raw
-    if _RAW.search(raw) and quote.repair != "triple_quotes":
+    if quote.repair == "triple_quotes":
+        raw = raw.removeprefix("\\\n")  # as Python's programmers begin a text of several lines
+    elif _RAW.search(raw):
         repairs.append("raw_control_char")
-    return _unescape(raw, repairs) if "\\" in raw else raw
-
-
-def _unescape(raw: str, repairs: list[str]) -> str:
-    def one(found: re.Match[str]) -> str:
-        code = found[1]
-        if code[0] in "uUx" and len(code) > 1:
-            return chr(min(int(code[1:], 16), 0x10FFFF))
-        if code in "_'":
-            repairs.append("invalid_escape")
-        if code in _SIMPLE:
-            return _SIMPLE[code]
-        if code in ("\n", "\r\n"):
-            return ""  # a line that goes on
-        repairs.append("invalid_escape")
-        return found[0]
-
-    read = _ESCAPE.sub(one, raw)
-    whole = without_surrogates(read)
-    if "\ufffd" in whole and whole.count("\ufffd") > read.count("\ufffd"):
-        repairs.append("lone_surrogate")
-    return whole
-
-
-def without_surrogates(text: str) -> str:
-    r"""Return `text` with surrogate pairs joined and U+FFFD for each half that stands alone.
-
-    >>> without_surrogates("\ud83d\ude00 \ud83d!") == "\U0001f600 \ufffd!"
-    True
-    """
-    if text.isascii() or _SURROGATE.search(text) is None:
-        return text
-    return _SURROGATE.sub("\ufffd", _SURROGATE_PAIR.sub(_joined, text))
-
-
-def one_for_one(text: str) -> str:
-    """Return `text` with U+FFFD for each surrogate, so that its length stays.
-
-    Half a pair in a reply comes from a server that cut its text in the middle of a character.
-    """
-    return _SURROGATE.sub("\ufffd", text)
-
-
-def _joined(pair: re.Match[str]) -> str:
-    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
+    return unescape(raw, repairs) if "\\" in raw else raw

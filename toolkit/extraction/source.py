@@ -24,6 +24,18 @@ Found = tuple[int, int]  # where it begins and ends
 _BRACKET = re.compile(r"[()\[\]{}]")
 
 
+# Code between one or two back-ticks, on one line; three begin a fence.
+_CODE = re.compile(r"(?<!`)(`{1,2}+)(?!`)[^`\n]*+(?:(?!\1(?!`))`++[^`\n]*+)*+\1(?!`)")
+
+
+class Code(NamedTuple):
+    """Hold where code spans begin and end, and where one is open at the end of the text, or behind it."""
+
+    starts: list[int]
+    ends: list[int]
+    open: int
+
+
 class Ends(NamedTuple):
     """Hold where searches for one thing began, in order, and what each found first."""
 
@@ -41,6 +53,7 @@ class Searches:
     ends: dict[tuple[object, int], Ends] = field(default_factory=dict)
     brackets: dict[int, int] = field(default_factory=dict)  # opening -> closing, once it was asked for
     dead: set[tuple[int, int]] = field(default_factory=set)  # (position, limit) where an object without its brace fails
+    code: Code | None = None  # once it was asked for
     touched: bool = False  # a value was open where the text ends, so that more text may change a reading
 
 
@@ -113,6 +126,21 @@ class Source:
                     pairs[stack.pop()] = one.start()
             pairs[-1] = 0
         return pairs.get(pos, len(self.text))
+
+    def in_code(self, start: int, end: int) -> bool:
+        """Tell whether a part of the text stands in a code span."""
+        code, text = self.searches.code, self.text
+        if code is None:
+            spans = [one.span() for one in _CODE.finditer(text)] if "`" in text else []
+            last = max(text.rfind("\n") + 1, spans[-1][1] if spans else 0)
+            opened = text.find("`", last)
+            self.budget.spend(len(text))
+            code = Code([one[0] for one in spans], [one[1] for one in spans], len(text) if opened < 0 else opened)
+            self.searches.code = code
+        if start > code.open:
+            self.touch_end()
+        place = bisect_right(code.starts, start) - 1
+        return place >= 0 and end <= code.ends[place]
 
     def skip_line(self, pos: int) -> int:
         """Return the start of the next line."""

@@ -21,6 +21,7 @@ from toolkit.extraction.drafts import NOTHING, Draft, Reading
 from toolkit.extraction.pipeline import CallsInThought, extract, new_source
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.scan import syntax_names, triggers
+from toolkit.extraction.settle import TAIL
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.extraction.walk import Walk
 
@@ -35,6 +36,8 @@ _HALF_LINE = re.compile(
     r"(?:[^\W\d][\w.\-]*+[`*\"':]{0,3}[ \t]*+(?:\r?\n[ \t]*+)?"
     r"|(?i:here|call|tool|final|function|action|user|human)\b[\w :.]{0,40})?$"
 )
+_LINE_END = re.compile(r"[^\n]{0,400}\n")
+_NEXT_LINE = re.compile(r"[^\n]{0,400}\n\s*+[^\W\d_]*+[ ]?\S")  # as much of it as shows a sentence that goes on
 _HALF_HEADER = re.compile(r"<\|(?:start|im_start|start_header_id)\|>[^<]{0,80}(?:<[^>]{0,24}>?)?$")
 _LAST_WORD = re.compile(r"(?:[\w.\\\-:/]++|(?:assistant|functions)?\s*+to=[\w.\-:/]*+)\s*+$")
 _HALF_CLOSER = re.compile(r"\s*+(?:<[^>\n]{0,48}|\[[A-Z/_]{0,16}|[`~]{0,3}|[}\]\s]*+)$")
@@ -156,10 +159,11 @@ class StreamExtractor:
         syntax, reading = walk.read(found)
         touched = walk.source.searches.touched
         if reading is None or reading.end <= walk.pos:
-            if len(text) - found.start() < _PATIENCE:
+            told = walk.told and not touched
+            if len(text) - found.start() < _PATIENCE and not told:
                 self._show_until(min(self._word_before(found.start()), self._held_from(text)))
                 return False
-            self._doubt = self._doubt or touched or (syntax.kind == "call" and not syntax.by_name)
+            self._doubt = self._doubt or touched or (syntax.kind == "call" and not (syntax.by_name or told))
             walk.skip(found)
             return True
         if touched or not _settled(reading, text):
@@ -245,11 +249,18 @@ def _settled(reading: Reading, text: str) -> bool:
     if any(draft.arguments is NOTHING for draft in reading.drafts) and text[end - 1] != ">":
         return after > _FAR
     if not reading.explicit:
-        line_is_over = "\n" in text[end : end + _LINE] or after > _LINE
-        return line_is_over and _HALF_CLOSER.match(text, end) is None
+        start = reading.drafts[0].span[0]
+        led_in = text[max(0, start - _LINE) : start].strip() != ""
+        line_is_over = (_NEXT_LINE if led_in else _LINE_END).match(text, end) is not None or after > _LINE
+        return line_is_over and not _may_be_closing(text, end)
     if all(draft.closed for draft in reading.drafts) and text[end - 1] == ">":
         return True
-    return _HALF_CLOSER.match(text, end) is None
+    return not _may_be_closing(text, end)
+
+
+def _may_be_closing(text: str, end: int) -> bool:
+    """Tell whether nothing stands behind a call but what may be half its closer, or the end of a reply that was cut."""
+    return _HALF_CLOSER.match(text, end) is not None or TAIL.match(text, end) is not None
 
 
 def _open_ended(draft: Draft, explicit: bool) -> bool:

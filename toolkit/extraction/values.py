@@ -18,8 +18,8 @@ from toolkit.extraction.source import Source
 
 DEPTH = 64  # nested levels; the strict reader, in C, allows more
 
-_JUNK = re.compile(r"[\s\ufeff\u200b\u200c\u200d\u2060]++|//[^\n]*+|/\*|#[^\n]*+")
-_MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#")
+_JUNK = re.compile(r"[\s\ufeff\u200b\u200c\u200d\u2060]++|(?:\\[nrt])++|//[^\n]*+|/\*|#[^\n]*+")
+_MAY_BE_JUNK = frozenset(" \t\r\n\f\v\x1c\x1d\x1e\x1f/#\\")
 _ZERO_WIDTH = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*+")
@@ -30,7 +30,7 @@ _FLAG_TEXT = re.compile("|".join(rf"{q}(?:[^{q}\\]|\\[\s\S]|{q}(?!{_FLAG_END}))*
 _FLAG_VALUE = re.compile(r"(?:(?!\s--)[^\n{}\"',])*+")
 _LOOSE_KEY = re.compile(r"[^\s:{}\[\],\"'<>][^:{}\[\],\"<>\n]*+(?=:)")  # where text has marks of its own
 _BARE_VALUE = re.compile(r"[^,{}\[\]\n\"<>]++")
-_DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|$")
+_DELIMITER = re.compile(r"[\s,}\])<`;:/#\ufeff\u200b\u200c\u200d\u2060]|\\[nrt]|$")
 _KEY_AHEAD = re.compile(r"\s*+(?:[\"'“‘`][^\"'“”’`\n]{1,64}[\"'”’`]|[A-Za-z_]\w*+)\s*+(?::|=>)|\s*+--[A-Za-z]")
 # What may stand where a closer is missing: the next wrapper, fence or marker, or a line of prose.
 STOP = re.compile(r"</|<\|(?!\"\|>)|<｜|<\w{1,40}_call|<end|```|~~~|\[/?[A-Z_]{4,40}\]|✿|\r?\n[^\S\n]*+[A-Z*\n-]|$")
@@ -93,6 +93,8 @@ class ValueReader:
                     end = text.find("*/", end, self.limit) + 2
                     if end < 2:
                         raise self.fail("truncated")
+            elif first == "\\":
+                self.note("escaped_blanks")
             elif _ZERO_WIDTH.search(found[0]):
                 self.note("strip_bom_zw")
             self.pos = end

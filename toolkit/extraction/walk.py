@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from toolkit.extraction.budget import LOOK, ExhaustedError
-from toolkit.extraction.drafts import Reading, Syntax
-from toolkit.extraction.places import place
+from toolkit.extraction.drafts import NOTHING, Reading, Syntax
+from toolkit.extraction.places import marked_place, named, place
 from toolkit.extraction.scan import triggers
 from toolkit.extraction.settle import confidence, settle
 from toolkit.extraction.source import Source
@@ -73,6 +73,7 @@ class Walk:
         self.taken_back = 0  # how often all before was made a thought
         self.thought_through = 0  # how many of the rejected were made thoughts so
         self.stopped = False  # nothing further is read
+        self.told = False  # whether what was tried last is only named
 
     def renew(self, source: Source) -> None:
         """Go on over another text that begins as the one before."""
@@ -120,15 +121,27 @@ class Walk:
     def read(self, found: re.Match[str]) -> tuple[Syntax, Reading | None]:
         """Read what begins at a place; the syntax and its reading, or None if nothing does."""
         syntax = self.triggers.syntaxes[found.lastgroup]
-        if self.depth >= _DEEPEST and syntax.kind == "thought":
+        self.told = syntax.kind != "call" and named(self.source, *found.span(), hides=syntax.kind != "noise")
+        if self.told or (self.depth >= _DEEPEST and syntax.kind == "thought"):
             return syntax, None
         reading = syntax.read(self.source, found, syntax)
         if reading is None:
             for other, opened in self.triggers.others(found):
                 reading = other.read(self.source, opened, other)
                 if reading is not None:
-                    return other, reading
-        return syntax, reading
+                    syntax = other
+                    break
+        self.told = reading is not None and self.is_told(syntax, reading, found)
+        return syntax, None if self.told else reading
+
+    def is_told(self, syntax: Syntax, reading: Reading, found: re.Match[str]) -> bool:
+        """Tell whether a mark is only named: no call of a tool follows it, and it stands in a sentence about it."""
+        if syntax.kind != "call" or syntax.by_name or reading.inner or not reading.explicit:
+            return False
+        if any(one.arguments not in (NOTHING, {}) or self.source.tools.may_be(one.name) for one in reading.drafts):
+            return False
+        marked = reading.drafts or reading.rejected or found[0].endswith("|>")
+        return bool(marked) and found[0][0] != "\n" and named(self.source, *found.span(), hides=True)
 
     def skip(self, found: re.Match[str]) -> None:
         """Step over a place where nothing begins."""
@@ -187,8 +200,10 @@ class Walk:
         if reading.drafts and not reading.explicit:
             listed = not syntax.by_name or source.text[begin] in "{[`~"
             exact = all(draft.exact and draft.closed for draft in reading.drafts)
-            where = place(source.text, begin, reading.end, self.floor, listed=listed, exact=exact)
-        in_sentence = where is not None and where.kind == "sentence"
+            where = place(source.text, reading.drafts[0].span[0], reading.end, self.floor, listed=listed, exact=exact)
+        elif reading.drafts:
+            where = marked_place(source.text, begin)
+        in_sentence = where is not None and where.kind == "sentence" and not reading.explicit
         turned_down: list[Rejected] = []
         for draft in reading.drafts:
             source.budget.spend_call()

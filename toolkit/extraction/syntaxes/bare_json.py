@@ -23,7 +23,7 @@ _NAME_KEY = re.compile(
     r"(?:name|tool|function|action|func|command|recipient|toolName|functionName|tool_call|tool_calls|function_call)\w{0,5}"
     r"(?:[\"'”’`]|\\\"|&quot;|&#34;)?\s*+(?::|=>)",
 )
-_JUNK = r"(?:[\s\ufeff\u200b-\u200d\u2060]++|/\*[^*]{0,200}\*/)*+"
+_JUNK = r"(?:[\s\ufeff\u200b-\u200d\u2060]++|\\[nrt]|/\*[^*]{0,200}\*/)*+"
 _CALL_AHEAD = re.compile(
     rf"[{{\[]{_JUNK}[{{\[]?{_JUNK}[\"'“]?(?:name|tool|tool_name|function|function_name|action)[\"'”]?{_JUNK}:{_JUNK}[\"'“]([^\"'”\n]++)[\"'”]"
 )
@@ -46,7 +46,7 @@ def read_functools(source: Source, found: re.Match[str], syntax: Syntax) -> Read
 
 @syntax(
     "bare_json", '{"name": "f", "arguments": {"a": 1}}',
-    r"\{(?=\s*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+(?::|=>)|\{\s*+[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
+    r"\{(?=(?:\s|\\[nrt])*+(?:[\"'“”‘`}\ufeff\u200b\u200c\u2060]|[\w$]++\s*+(?::|=>)|\{\s*+[\"'\w]|\\\"|&quot;|&#34;|/[/*]))",
     labels="json_list single_key openai_json xlam_v1 hermes",
 )  # fmt: skip
 @syntax(

@@ -16,6 +16,7 @@ from typing import Any
 
 from toolkit.extraction.budget import LOOK
 from toolkit.extraction.drafts import Kind, Read, Reading, Syntax
+from toolkit.extraction.places import named
 from toolkit.extraction.source import Source
 from toolkit.extraction.syntaxes import syntax
 
@@ -42,7 +43,7 @@ _THOUGHTS = [
 _ECHOES = "tool_responses?|tool_results?|function_response|function_results|tool_description|tool_output|observation"
 _NOISE = (  # behind "<"
     r"\|(?:open|close)\|>(?:response|tools|message)++<\|sep\|>"
-    r"|\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN"
+    r"|\|(?:im_end|eot_id|eom_id|eom|end_of_text|begin_of_text|endoftext|end|return|call|eot|assistant|END_OF_TURN_TOKEN"
     r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|CHATBOT_TOKEN|START_OF_TURN_TOKEN|python_end"
     r"|tool_calls?_section_end|tool_call_end|action_end|header_end|header_start)\|>(?:assistant(?=\s))?"
     r"|\|(?:im_start|start_header_id)\|>\s*+assistant\s*+(?:<\|end_header_id\|>)?"
@@ -77,6 +78,8 @@ def read_thought(source: Source, found: re.Match[str], syntax: Syntax) -> Readin
     """Read a thought between two marks; the walk looks into it."""
     depth, closing = 1, None
     for either in _pair(syntax.opener, syntax.closer).finditer(source.text, found.end(), source.limit):
+        if named(source, *either.span(), hides=True):
+            continue
         depth += -1 if either.lastgroup else 1
         closing = either if either.lastgroup else closing
         source.budget.spend(LOOK)
