@@ -25,6 +25,7 @@ from toolkit.extraction.pipeline import read_by_server
 from toolkit.extraction.types import Extraction, Rejected
 from toolkit.messages import ChatMessage, as_messages
 from toolkit.models.base import ChatModel, Chunk, Options, Reply
+from toolkit.models.seen import lost_keywords
 from toolkit.prompting.bounds import with_bounds_told
 from toolkit.recipes import Recipe
 from toolkit.tools import Tool, as_tools
@@ -132,7 +133,8 @@ class Asked:
     @property
     def lost(self) -> list[str]:
         """Return what of the tools never reached the model, each as `tool.parameter.keyword`."""
-        return self.model.lost_keywords([tool.tool_spec for tool in self.request.tools or ()]) if self.model else []
+        specs = [tool.tool_spec for tool in self.request.tools or ()]
+        return lost_keywords(specs) if self.tools_seen != specs else []
 
     @property
     def readings(self) -> str:

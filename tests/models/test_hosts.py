@@ -12,8 +12,8 @@ from werkzeug import Response
 
 from toolkit.errors import ModelNotFoundError, UserError
 from toolkit.models import load_model
-from toolkit.models.hosts import is_loopback, ollama_address
-from toolkit.models.ollama import OllamaModel, OllamaServer, same_model
+from toolkit.models.hosts import is_loopback, ollama_address, same_model
+from toolkit.models.ollama import OllamaModel, OllamaServer
 
 ROUTES = ["", "/", "/api", "/api/", "/api/chat", "/api/generate", "/v1", "/v1/", "/v1/chat/completions", "/api/tags"]
 

@@ -84,7 +84,7 @@ def test_a_keyword_is_called_lost_where_the_prompt_does_not_hold_it(model, keywo
     value, kind = KEYWORDS[keyword]
     tool = tool_of(**({"type": kind} if kind else {}), **{keyword: value})
     shown = sentinel(value) in model.tools_seen([tool])
-    assert shown == (not any(place.endswith(keyword) for place in model.lost_keywords([tool.tool_spec])))
+    assert shown == (not any(place.endswith(keyword) for place in lost_keywords([tool.tool_spec])))
 
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
@@ -120,7 +120,7 @@ def test_a_dataclass_and_an_enum_arrive_with_types_and_choices(model):  # mellea
     text = model.tools_seen([tk.tool(weather)])
     for word in ("city", "string", "floor", "integer", "celsius", "fahrenheit"):
         assert word in text
-    assert model.lost_keywords([tk.tool(weather).tool_spec]) == [
+    assert lost_keywords([tk.tool(weather).tool_spec]) == [
         "weather.place.floor.default", "weather.place.floor.minimum", "weather.unit.default", "weather.days.default",
         "weather.days.maximum", "weather.days.minimum", "weather.how.default",
     ]  # fmt: skip

@@ -27,6 +27,7 @@ from toolkit.execution import ToolInvoker
 from toolkit.messages import ChatMessage, ToolCallResult
 from toolkit.models import list_models, load_model
 from toolkit.models.base import ChatModel
+from toolkit.models.seen import lost_keywords
 from toolkit.prompting.protocols import ARMS, Protocol, list_protocols, load_protocol
 from toolkit.recipes import Recipe
 from toolkit.tools import as_tools
@@ -221,8 +222,9 @@ class Playground(widgets.VBox):  # type: ignore[misc]
             model = self.models.get(self.recipe.model) or load_model(self.recipe.model)  # contacts nobody
         except ToolkitError:
             return _box("tools", as_json(specs, indent=2), _NEUTRAL)
-        kept, lost = model.tools_as_kept(specs), model.lost_keywords(specs)
-        return _box("tools, as they reach the model", as_json(kept, indent=2), _NEUTRAL) + lost_html(lost)
+        kept = model.tools_as_kept(specs)
+        lost = lost_html(lost_keywords(specs)) if kept != specs else ""
+        return _box("tools, as they reach the model", as_json(kept, indent=2), _NEUTRAL) + lost
 
     def _clear(self, note: str) -> None:
         self.last = None

@@ -17,7 +17,8 @@ from typing import Any
 
 from toolkit.errors import ModelNotFoundError, UserError
 from toolkit.models.base import Options
-from toolkit.models.ollama import OllamaServer, same_model
+from toolkit.models.hosts import same_model
+from toolkit.models.ollama import OllamaServer
 from toolkit.models.roads import ROADS, road
 from toolkit.models.wire import ServerError, count, part
 from toolkit.traces.json_text import frame_html

@@ -62,3 +62,17 @@ def client_settings(url: str) -> dict[str, Any]:
     import httpx
 
     return {"trust_env": not is_loopback(url), "limits": httpx.Limits(max_keepalive_connections=0)}
+
+
+def same_model(one: str, other: str) -> bool:
+    """Tell whether two names mean one model; `:latest` may be left out, and where the library is.
+
+    >>> same_model("qwen3", "qwen3:latest")
+    True
+    """
+
+    def full(name: str) -> str:
+        name = name.removeprefix("registry.ollama.ai/").removeprefix("library/")
+        return (name if ":" in name.rpartition("/")[2] else f"{name}:latest").casefold()
+
+    return full(one) == full(other)

@@ -15,18 +15,19 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
-from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
-from toolkit.messages import ChatMessage, ChatRole, to_openai, to_wire
+from toolkit.errors import ConfigError, ModelNotFoundError, ServerGoneError, ToolkitError, UserError, closest
+from toolkit.messages import to_wire
 from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply, UnshownError
 from toolkit.models.connection import Connection, public_name
-from toolkit.models.hosts import client_settings, ollama_address
+from toolkit.models.hosts import client_settings, ollama_address, same_model
 from toolkit.models.options import LOADING, SAMPLING
 from toolkit.models.patterns import for_grammar
 from toolkit.models.roads import Transport, parser_of, road
-from toolkit.models.seen import lost_keywords, plain_parameters, tools_as_kept
+from toolkit.models.seen import lost_keywords, to_ollama, tools_as_kept, wire_tool
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, count, part, parts, seconds
 from toolkit.secrets import Mask, header_text, scrub
@@ -65,6 +66,9 @@ class OllamaAnswer(Answer):
             "cached_tokens": count(piece, "prompt_eval_cached_count"),  # Source: ollama#17943
             "load_seconds": seconds(piece, "load_duration") / 1e9,  # nanoseconds
         }
+        for name, key in (("prompt_seconds", "prompt_eval_duration"), ("write_seconds", "eval_duration")):
+            if key in piece:
+                self.counts[name] = seconds(piece, key) / 1e9
 
 
 class OllamaModel(Backend):
@@ -116,7 +120,7 @@ class OllamaModel(Backend):
             return "/api/generate", body | {"prompt": request.prompt, "raw": True}
         body["messages"] = to_wire(request.messages, to_ollama)
         if request.tools:
-            body["tools"] = list(map(_shown, request.tool_specs))
+            body["tools"] = list(map(wire_tool, request.tool_specs))
         return "/api/chat", body
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
@@ -127,16 +131,14 @@ class OllamaModel(Backend):
         """Return tools as they reach the model's template."""
         return tools_as_kept(specs)
 
-    def lost_keywords(self, specs: Sequence[dict[str, Any]]) -> list[str]:
-        """Return what of tools never reaches the model (Source: ollama#17142)."""
-        return lost_keywords(specs)
-
     def transport(self, request: ChatRequest) -> Transport:
         """Return how a request goes to the model; a server that says nothing of the model is asked as ever."""
         if request.prompt is not None or request.options.transport != "auto":
             return super().transport(request)
         try:
             facts = self._facts() if not request.tools else {}
+        except ServerGoneError:
+            raise
         except ToolkitError:
             facts = {}
         return request.lossless(road(facts, facts["server"]), parser_of(facts)) if facts else "chat"
@@ -164,6 +166,10 @@ class OllamaModel(Backend):
         judged = self.audit.judged(reply, body, min(asked, trained or asked))
         return reply if judged is reply or self.server.refuses else judged
 
+    def gone(self) -> ServerGoneError | None:
+        """Return, within a sweep, that the server has gone away."""
+        return self.server.gone()
+
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the model is not pulled, or the server refuses."""
         if found := self.server.mistake(error):
@@ -182,7 +188,7 @@ class OllamaModel(Backend):
         self._last_loading = loading
         if options.think is False and (reply.thinking or "<think>" in reply.text):
             notes.append("think=False was not honoured: the reply holds thinking")
-        if lost := self.lost_keywords([tool.tool_spec for tool in request.tools]):
+        if lost := lost_keywords([tool.tool_spec for tool in request.tools]):
             notes.append(f"never reach the model: {', '.join(lost[:20])}{', …' if len(lost) > 20 else ''}")
         return notes
 
@@ -193,6 +199,18 @@ class OllamaModel(Backend):
         if shown.get("capabilities") is not None:  # Source: ollama-python#494
             return "tools" in part(shown, "capabilities", list)
         return ".Tools" in part(shown, "template", str)
+
+    def check_request(self, request: ChatRequest) -> None:
+        """Raise ConfigError if the model cannot do what a request asks: tools, thinking, schema, window."""
+        can = self._facts().get("capabilities")
+        if request.think and can is not None and "thinking" not in can:
+            raise ConfigError(f"Model {self.name!r} cannot think. Leave the option think unset, or set it to False.")
+        trained, asked = self._trained(), request.options.num_ctx
+        if trained and asked > trained and asked != Options.num_ctx:  # the default is for any model, and lowered
+            raise ConfigError(
+                f"num_ctx={asked} is more than {self.name!r} was trained for. Set num_ctx to {trained} or less."
+            )
+        super().check_request(request)
 
     def contexts(self) -> dict[str, int | None]:
         """Return three windows in tokens: `trained`, `configured` (what requests ask for), `loaded`.
@@ -245,32 +263,6 @@ class OllamaModel(Backend):
             server.close()
 
 
-def _shown(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool as Ollama shows it whole: it drops keywords, and refuses some patterns within lists."""
-    function = spec["function"]
-    parameters = for_grammar(plain_parameters(function.get("parameters") or {}), "drop")
-    return {**spec, "function": {**function, "parameters": parameters}}
-
-
-def to_ollama(message: ChatMessage) -> list[dict[str, Any]]:
-    """Return a message in Ollama's wire form: arguments as an object, results under `tool_name`."""
-    wires = to_openai(message)
-    if message.role is ChatRole.TOOL:
-        for wire in wires:
-            wire["tool_name"] = wire.pop("name")
-    if message.images:
-        wires[0]["content"] = "\n".join(message.texts)
-        wires[0]["images"] = [image.base64_image for image in message.images]
-    if "reasoning_content" in wires[0]:
-        wires[0]["thinking"] = wires[0].pop("reasoning_content")
-    if message.tool_calls:
-        wires[0]["tool_calls"] = [
-            {"id": call.id or "", "function": {"name": call.tool_name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
-    return wires
-
-
 class OllamaServer(Connection):
     """Speak to one Ollama server through the official client.
 
@@ -311,10 +303,13 @@ class OllamaServer(Connection):
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Generator[dict[str, Any]]:
-        """Yield the pieces of a streamed answer."""
-        for line in self.lines(route, body, idle_s):
-            if line.strip():
-                yield _piece(line)
+        """Yield the pieces of a streamed answer, or the one of an answer in one piece, over some lines."""
+        lines = filter(str.strip, self.lines(route, body, idle_s))
+        first = next(lines, "")
+        if first.strip() == "{":
+            first = "\n".join([first, *lines])
+        for line in chain([first] if first else [], lines):
+            yield _piece(line)
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; one that says nothing usable is not there."""
@@ -383,20 +378,6 @@ def _imported() -> Any:
     finally:
         os.environ.update(kept)
     return ollama
-
-
-def same_model(one: str, other: str) -> bool:
-    """Tell whether two names mean one model; `:latest` may be left out, and where the library is.
-
-    >>> same_model("qwen3", "qwen3:latest")
-    True
-    """
-
-    def full(name: str) -> str:
-        name = name.removeprefix("registry.ollama.ai/").removeprefix("library/")
-        return (name if ":" in name.rpartition("/")[2] else f"{name}:latest").casefold()
-
-    return full(one) == full(other)
 
 
 def _piece(line: str) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Tell what of a tool reaches the model: Ollama keeps a few keywords of its schema and drops the others in silence.
+"""Write tools and messages as Ollama takes them, and tell what of a tool reaches the model.
+
+It keeps a few keywords of a tool's schema and drops the others in silence.
 
     tools_as_kept(specs)    what its templates get
     lost_keywords(specs)    what never gets there, by its place
@@ -16,6 +18,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from toolkit.messages import ChatMessage, ChatRole, to_openai
+from toolkit.models.patterns import for_grammar
 from toolkit.models.schemas import inlined
 
 _TOP = ("type", "$defs", "items", "required", "properties")
@@ -112,3 +116,29 @@ def _lost_within(schema: Schema) -> Iterator[str]:
                 if isinstance(branch, Mapping):
                     yield from (f"{name}.anyOf[{number}].{key}" for key in lost_of(branch))
                     yield from (f"{name}.anyOf[{number}].{place}" for place in _lost_within(branch))
+
+
+def wire_tool(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as Ollama shows it whole: it drops keywords, and refuses some patterns within lists."""
+    function = spec["function"]
+    parameters = for_grammar(plain_parameters(function.get("parameters") or {}), "drop")
+    return {**spec, "function": {**function, "parameters": parameters}}
+
+
+def to_ollama(message: ChatMessage) -> list[dict[str, Any]]:
+    """Return a message in Ollama's wire form: arguments as an object, results under `tool_name`."""
+    wires = to_openai(message)
+    if message.role is ChatRole.TOOL:
+        for wire in wires:
+            wire["tool_name"] = wire.pop("name")
+    if message.images:
+        wires[0]["content"] = "\n".join(message.texts)
+        wires[0]["images"] = [image.base64_image for image in message.images]
+    if "reasoning_content" in wires[0]:
+        wires[0]["thinking"] = wires[0].pop("reasoning_content")
+    if message.tool_calls:
+        wires[0]["tool_calls"] = [
+            {"id": call.id or "", "function": {"name": call.tool_name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    return wires

@@ -317,10 +317,6 @@ class StoredModel(ChatModel):
         """Return tools as they reach the template of the model behind."""
         return self.model.tools_as_kept(specs) if self.model else super().tools_as_kept(specs)
 
-    def lost_keywords(self, specs: Sequence[dict[str, Any]]) -> list[str]:
-        """Return what of tools never reaches the model behind."""
-        return self.model.lost_keywords(specs) if self.model else super().lost_keywords(specs)
-
     def fingerprint(self) -> dict[str, Any]:
         """Return the model's fingerprint; of a replay, the back end and name."""
         return self.model.fingerprint() if self.model else {"backend": "replay", "name": self.name}
