@@ -168,7 +168,7 @@ class Recipe:
             )
         object.__setattr__(self, "middleware", tuple(map(read_entry, self.middleware)))
         options = Options.of(self.options).to_dict() if self.options else {}
-        told = options.pop("transport", "auto")
+        told = options.pop("transport", None) or "auto"
         object.__setattr__(self, "options", options)
         object.__setattr__(self, "transport", told if self.transport == "auto" else self.transport)
         check_word("transport", self.transport, (*TRANSPORTS, "both"))
@@ -191,7 +191,7 @@ class Recipe:
     def hash(self) -> str:
         """Return 12 hex digits that change with anything that may change a reply or its reading."""
         content = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "name"}
-        content["options"] = self.settings.to_dict()
+        content["options"] = {key: value for key, value in self.settings.to_dict().items() if key != "transport"}
         content["agent"] = self.agent.to_dict()
         for key, plain in (("transport", "auto"), ("tell_bounds", False)):
             if content[key] == plain:  # so that a recipe from before there was a choice is the same one

@@ -104,6 +104,13 @@ def test_a_chat_is_a_chat_where_it_is_asked_for(server):
     assert [("messages" in body, body.get("_debug_render_only")) for body in server.requests] == [(True, None)]
 
 
+def test_a_line_in_a_notebook_is_a_chat_and_looks_at_nothing_first(server):
+    with load_model("ollama/m", host=server.host) as model:
+        server.says("Hello.")
+        assert model.chat("Hi").transport == "chat"
+    assert server.looks == []
+
+
 def test_the_native_arm_stays_with_the_servers_reading_unless_asked(server):
     asking, model = recipe(server, "native")
     text = CODER if taken(server) == "builtin" else HERMES

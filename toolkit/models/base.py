@@ -185,6 +185,11 @@ class ChatRequest:
         """Return the tools as OpenAI's `{"type": "function", "function": …}`."""
         return [{"type": "function", "function": tool.tool_spec} for tool in self.tools]
 
+    @property
+    def transport(self) -> str:
+        """Return the transport that is asked for."""
+        return self.options.transport or ("chat" if self.schema is None else "auto")
+
     def lossless(self, road: str, parser: str) -> Transport:
         """Return the transport of `auto` on a road of Ollama; tools that are the server's to read, it reads."""
         if self.tools or self.prompt is not None or any(message.images for message in self.messages):
@@ -193,9 +198,8 @@ class ChatRequest:
 
     def sent_as(self, transport: str) -> ChatRequest:
         """Return the request with its transport named."""
-        if transport == self.options.transport or (transport, self.options.transport) == ("chat", "auto"):
-            return self
-        return replace(self, options=replace(self.options, transport=transport))
+        named = transport in (self.options.transport, "chat")  # a chat is named by no key
+        return self if named else replace(self, options=replace(self.options, transport=transport))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as plain JSON data: whatever can change the reply, nothing else."""
@@ -268,7 +272,7 @@ class ChatModel(ABC):
 
     def transport(self, request: ChatRequest) -> Transport:
         """Return how a request goes to the model: `raw` where that was asked, or `auto` finds that a chat loses."""
-        return "raw" if request.prompt is None and request.options.transport == "raw" else "chat"
+        return "raw" if request.prompt is None and request.transport == "raw" else "chat"
 
     def render(self, request: ChatRequest) -> str:
         """Return the prompt that the server makes of a conversation: exactly what the model reads.
@@ -289,17 +293,12 @@ class ChatModel(ABC):
             ModelError: the server refuses the conversation.
             UserError: it does not show its prompts, or cannot be reached.
         """
-        settings, offered = Options.of(options, self.defaults), as_tools(tools or ())
-        return self.render(ChatRequest(settings, messages=self.conversation(messages), tools=offered))
+        settings = Options.of(options, self.defaults)
+        return self.render(ChatRequest(settings, None, self.conversation(messages), as_tools(tools or ())))
 
     def tools_seen(self, tools: Any) -> str:
-        """Return the text that the model reads of some tools: what they add to the prompt that its server makes.
-
-        Raises:
-            ModelError: the server refuses them.
-            UserError: it does not show its prompts, or cannot be reached.
-        """
-        plain, text = (self.apply_template("Hi", offered) for offered in (None, tools))
+        """Return the text that the model reads of some tools: what they add to a prompt; raises as `apply_template`."""
+        plain, text = self.apply_template("Hi"), self.apply_template("Hi", tools)
         start = common_start(plain, text)
         return text[start : len(text) - common_start(plain[start:][::-1], text[start:][::-1])]
 

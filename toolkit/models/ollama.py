@@ -133,7 +133,7 @@ class OllamaModel(Backend):
 
     def transport(self, request: ChatRequest) -> Transport:
         """Return how a request goes to the model; a server that says nothing of the model is asked as ever."""
-        if request.prompt is not None or request.options.transport != "auto":
+        if request.prompt is not None or request.transport != "auto":
             return super().transport(request)
         try:
             facts = self._facts() if not request.tools else {}

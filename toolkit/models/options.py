@@ -59,7 +59,8 @@ class Options:
         timeout_s: seconds without a token after which the request is given up.
         transport: how a conversation reaches the model. `chat` is the server's own way, which may read, drop or
             reorder what the model writes; `raw` lets the server render the prompt and sends that to raw completion, so
-            that the text comes as it was written; `auto` is `raw` only where `chat` would lose something.
+            that the text comes as it was written; `auto` is `raw` only where `chat` would lose something. None is
+            `auto` where decoding is held to a schema, else `chat`.
         num_thread: threads; the embedded model's too.
     """
 
@@ -80,7 +81,7 @@ class Options:
     think: bool | str | None = None
     keep_alive: str | float | None = None
     timeout_s: float = 300.0
-    transport: str = "auto"
+    transport: str | None = None
     num_batch: int | None = None
     num_gpu: int | None = None
     num_thread: int | None = None
@@ -105,7 +106,8 @@ class Options:
         if not (self.think is None or isinstance(self.think, bool) or self.think in _LEVELS):
             levels = ", ".join(map(repr, _LEVELS))
             raise ConfigError(f"Option think must be true, false, or one of {levels}, not {self.think!r:.100}.")
-        check_word("transport", self.transport, TRANSPORTS)
+        if self.transport is not None:
+            check_word("transport", self.transport, TRANSPORTS)
 
     @classmethod
     def of(cls, value: Options | Mapping[str, Any] | None, defaults: Options | None = None) -> Options:
@@ -133,7 +135,7 @@ class Options:
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}  # asdict copies, ten times slower
         if found["stop"]:
             found["stop"] = list(self.stop)
-        return {name: value for name, value in found.items() if value not in (None, (), "auto")}
+        return {name: value for name, value in found.items() if value not in (None, ())}
 
 
 _PLAIN = {item.name: item.default for item in fields(Options)}

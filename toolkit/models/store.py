@@ -304,7 +304,7 @@ class StoredModel(ChatModel):
         """Return how a request goes to the model behind; of a replay, how it went to the one that was recorded."""
         if self.model is not None:
             return self.model.transport(request)
-        if request.options.transport != "auto":
+        if request.transport != "auto":
             return super().transport(request)
         seen = self.store.newest_fingerprint(self.name)
         return request.lossless(str(seen.get("road", "")), str(seen.get("parser", "")))
