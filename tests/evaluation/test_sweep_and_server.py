@@ -153,7 +153,11 @@ def test_a_recipe_that_is_refused_in_the_same_words_stops_and_the_others_go_on(s
         return ScriptedReply(error=REFUSALS[refusal]) if body["options"]["top_k"] == 1 else call()
 
     server.follows(rule)
-    others = RECIPE.replace(name="b"), RECIPE.replace(name="c", options={"top_k": 1}), RECIPE.replace(name="d", system="S")
+    others = (
+        RECIPE.replace(name="b"),
+        RECIPE.replace(name="c", options={"top_k": 1}),
+        RECIPE.replace(name="d", system="S"),
+    )
     with ThreadPoolExecutor(1) as pool:
         more = {"executor": pool} if workers else {}
         rows = tk.evaluate(others, cases(24), store=tmp_path / "s.sqlite", progress=False, **more).rows

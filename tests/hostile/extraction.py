@@ -32,6 +32,7 @@ NAMED = [
     '{"a":', '["', "{{", "'''", '"""', '<|"|>', "<escape>", "1,000,", "f(a=1,000", "x = ", "print(", "a=", "}", "]}",
     '{"name": "f", "arguments": {"a": 1}}\n', '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>\n',
     "f(a=1)\n", '{"a": 1}', "[1]", "<a>", "</a>", "a b ", "call:f{", "<|tool_call>call:f{a:", "|", "｜", "\u200b", "İ",
+    "<|tool_call<f><a>x</a>y<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>",
     '<param name="a" value="', '{"f": "', "f {", "f: ", "- f\n", "  a: |\n", "For example: ", "> ", "\ud800",
 ]  # fmt: skip
 # What may stand before a repeated piece: something that is never closed, and blanks without end.

@@ -93,6 +93,7 @@ def read_members(source: Source, pos: int, tags: Tags, tool: ToolSpec | None) ->
             found.cut = True
             return found
         value_end, found.end = end
+        source.budget.spend(2 * (value_end - opener.end()))  # the same text may be read as a value again and again
         closed = found.end > value_end
         written = trim(text[opener.end() : value_end], closed=closed)
         if not closed:
@@ -225,5 +226,5 @@ def trim(value: str, closed: bool = True) -> str:
     opened = re.match(r"\r?\n", value)
     value = value[opened.end() :] if opened else value
     if opened or not closed:
-        value = re.sub(r"\r?\n\Z", "", value)
+        value = value[:-2] if value.endswith("\r\n") else value.removesuffix("\n")
     return value
