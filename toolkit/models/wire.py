@@ -67,8 +67,8 @@ class ServerError(ModelError):
 
     @property
     def busy(self) -> bool:
-        """Tell whether the server may answer later: its queue is full, it loads the model, or its proxy waits for it."""
-        return self.status in (429, 502, 503)
+        """Tell whether the server may answer later: its queue is full, it loads the model, its proxy waits for it."""
+        return self.status in (429, 502, 503) or _BUSY.search(self.said) is not None
 
     @property
     def crowded(self) -> bool:
@@ -91,6 +91,8 @@ class ServerError(ModelError):
         return named[1] or named[2] if named else ""
 
 
+# older versions say it with status 500 (Source: ollama#4159, ollama#4545)
+_BUSY = re.compile(r"^server (busy|overloaded)|no slots? available|^loading model", re.IGNORECASE)
 _CROWDED = "context size has been exceeded"  # llama.cpp, LM Studio (Source: llama.cpp#23652, lmstudio#1757)
 _GO_MAP = re.compile(r"map\[code:\d+ message:(.*) type:(\w+)\]", re.DOTALL)
 
