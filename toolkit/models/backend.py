@@ -130,7 +130,7 @@ class Answer(ABC):
         unread = "\n".join(self.unread)
         if unread and self.fault is None and finish != "length":
             self.fault = Fault("parse", f"The server gave a call that is no JSON: {unread[:200]}")
-        if finish == "stop" and self.calls.known and not (calls or unread or text.strip() or thinking or self.fault):
+        if self.calls.known and not (calls or unread or self.invalid or text.strip() or thinking or self.fault):
             self._swallowed()
         limit = self._limit(finish, bool(text.strip() or calls), bool(thinking))
         text = cut_at_stop(text, self.options.stop) + unread
@@ -315,13 +315,13 @@ class Backend(ChatModel):
 
 def _notes(reply: Reply) -> list[str]:
     """Say what is odd about a reply of any server (Source: ollama#17588)."""
-    written, visible = reply.completion_tokens or 0, len(reply.text) + len(reply.thinking)
+    visible = len((reply.text + reply.thinking).encode(errors="replace"))
     visible += sum(len(repr(call.arguments)) for call in reply.tool_calls)
-    # one token ends a turn; some characters are several tokens, and some templates write a few control tokens
-    most = 4 * visible + 16 if visible else 1
+    # one token ends a turn; no other is less than a byte, but some templates write a few that are not shown
+    written, most = reply.completion_tokens or 0, visible + 16 if visible else 1
     if reply.fault or written <= most:
         return []
-    return [f"{written} tokens were written but only {visible} characters came: hidden thinking, or a lost call?"]
+    return [f"{written} tokens were written but only {visible} bytes came: hidden thinking, or a lost call?"]
 
 
 def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:

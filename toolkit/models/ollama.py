@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from toolkit.errors import ConfigError, ModelNotFoundError, ServerGoneError, ToolkitError, UserError, closest
@@ -294,10 +295,13 @@ class OllamaServer(Connection):
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
-        """Yield the pieces of a streamed answer."""
-        for line in self.lines(route, body, idle_s):
-            if line.strip():
-                yield _piece(line)
+        """Yield the pieces of a streamed answer, or the one of an answer in one piece, over some lines."""
+        lines = filter(str.strip, self.lines(route, body, idle_s))
+        first = next(lines, "")
+        if first.strip() == "{":
+            first = "\n".join([first, *lines])
+        for line in chain([first] if first else [], lines):
+            yield _piece(line)
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; one that says nothing usable is not there."""
