@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import toolkit as tk
-from toolkit.errors import ConfigError, ServerGoneError
+from toolkit.errors import ConfigError, ServerGoneError, StoreError
 from toolkit.evaluation import sweep
 from toolkit.evaluation.cases import Case
 from toolkit.evaluation.refusals import MOST_EQUAL, Refusals
@@ -94,11 +94,13 @@ def test_what_happens_to_a_server_costs_nothing_that_was_finished(server, tmp_pa
     assert sum(again.values()) == 12 - outcomes["right_call"]
 
 
-def test_a_server_that_stays_away_for_a_while_is_waited_for_and_the_bar_says_so(server, monkeypatch):
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_server_that_stays_away_for_a_while_is_waited_for_and_the_bar_says_so(server, monkeypatch, workers):
     said = []
     monkeypatch.setattr(sweep, "progress_bar", lambda *_, **__: Bar(said))
     server._script.add(ScriptedReply(call(), cut_after=1, down_s=1.0), at=2)
-    result = tk.evaluate(RECIPE, cases(4))
+    with ThreadPoolExecutor(workers or 1) as pool:
+        result = tk.evaluate(RECIPE, cases(4), executor=pool if workers else None)
     assert list(result.rows["outcome"]) == ["right_call"] * 4
     assert any("waiting for 0 s: No Ollama server answers at" in text for text in said)
     assert said[-1] == ""
@@ -126,6 +128,30 @@ class Bar:
 
     def update(self, *_):
         pass
+
+
+def test_a_full_disk_ends_the_sweep_and_keeps_what_was_finished(server, tmp_path, monkeypatch):
+    insert, count = tk.Store._insert, []
+
+    def full(store, rows):
+        count.append(1)
+        if len(count) == 4:
+            raise StoreError("no space left")
+        return insert(store, rows)
+
+    monkeypatch.setattr(tk.Store, "_insert", full)
+    with pytest.raises(StoreError):
+        run(RECIPE, store=tmp_path / "s.sqlite")
+    assert list(run(RECIPE, store=tmp_path / "s.sqlite").rows["outcome"]) == ["right_call"] * 12
+    assert len(server.requests) == 13  # one answer could not be kept
+
+
+@pytest.mark.parametrize(("status", "said"), [(429, "usage limit"), (502, "Bad Gateway"), (503, "Service Unavailable")])
+def test_outside_a_sweep_only_a_server_that_says_so_is_waited_for(server, status, said):
+    server.fails(status, said)
+    with load_model("ollama/qwen3:4b") as model:
+        assert model.chat("Hi").fault.kind == "server"
+    assert len(server.requests) == 1
 
 
 def test_patience_ends_and_the_recipe_stops(server, monkeypatch):

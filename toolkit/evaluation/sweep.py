@@ -49,6 +49,7 @@ Run = Literal["ask", "agent"]
 BLOCK = 8  # cases that one task of an executor runs
 PATIENCE_S = 600.0  # for which a server that is gone or busy is waited for
 _checked: set[tuple[str, str]] = set()  # (a sweep, a model that answered at its beginning)
+_tells: dict[str, Callable[[str], None]] = {}  # sweep -> what its bar is told by blocks that run in this process
 _UNITS = {"ask": ("reply", "replies"), "agent": ("run", "runs")}
 
 
@@ -122,7 +123,11 @@ def evaluate(
     _warn_of_idle_repeats(found, repeats)
     with progress_bar(len(found) * len(asked) * repeats, *_UNITS[run], hidden=not progress) as bar:
         if executor is not None:
-            made = list(_counted(_spread(found, asked, setting, executor), bar))
+            _tells[setting.id] = bar.set_postfix_str
+            try:
+                made = list(_counted(_spread(found, asked, setting, executor), bar))
+            finally:
+                del _tells[setting.id]
         else:
             made = list(_counted(_run(found, asked, setting, models or {}, bar.set_postfix_str), bar))
     # back in the order of recipes and cases, whatever order they were asked in
@@ -299,4 +304,5 @@ def _stop(name: str, others: list[Future[Any]], stopped: dict[str, rows.Row], do
 
 def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:
     """Run one block; a worker's entry point, so everything it takes can be pickled."""
-    return list(_run([recipe], [case_from_dict(case, worlds=setting.worlds) for case in cases], setting, {}))
+    found = [case_from_dict(case, worlds=setting.worlds) for case in cases]
+    return list(_run([recipe], found, setting, {}, _tells.get(setting.id, lambda _: None)))

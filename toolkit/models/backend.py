@@ -149,7 +149,7 @@ class Answer(ABC):
             return waited or None
         writing, loading = self.counts.get("write_seconds", 0.0), self.counts.get("load_seconds", 0.0)
         before = seconds if self.first_s is None else self.first_s
-        return waited + max(0.0, min(before, seconds - writing) - prompt - loading)
+        return waited + max(0.0, float(min(before, seconds - writing) - prompt - loading))
 
     def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
         """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""

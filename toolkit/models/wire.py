@@ -67,8 +67,13 @@ class ServerError(ModelError):
 
     @property
     def busy(self) -> bool:
-        """Tell whether the server may answer later: its queue is full, it loads the model, its proxy waits for it."""
-        return self.status in (429, 502, 503) or _BUSY.search(self.said) is not None
+        """Tell whether the server said that it will answer later: its queue is full, or it loads the model."""
+        return "unavailable_error" in self.kind or _BUSY.search(self.said) is not None
+
+    @property
+    def passes(self) -> bool:
+        """Tell whether it may answer later, if in a while: it is busy, has had enough, or its proxy waits for it."""
+        return self.busy or self.status in (429, 502, 503)
 
     @property
     def crowded(self) -> bool:
