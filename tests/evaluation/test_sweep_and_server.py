@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import threading
 import time
+import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import toolkit as tk
-from toolkit.errors import ConfigError, ServerGoneError
+from toolkit.errors import ConfigError, ServerGoneError, StoreError
 from toolkit.evaluation import sweep
 from toolkit.evaluation.cases import Case
 from toolkit.evaluation.refusals import MOST_EQUAL, Refusals
 from toolkit.models import load_model, waiting
-from toolkit.testing import FakeLlamaServer, FakeModel, FakeOllama, ScriptedReply
+from toolkit.testing import FakeLlamaServer, FakeModel, ScriptedReply
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = tk.Tool("weather", "Tell the weather.", CITY)
@@ -60,6 +61,8 @@ FATES = {  # name -> what happens to the third request, whether the sweep itself
     "server killed in the answer": (ScriptedReply(call(), cut_after=3, down_s=0.6), True),
     "queue full": (ScriptedReply(error=(503, BUSY)), True),
     "proxy without its server": (ScriptedReply(error=(502, b"<html>Bad Gateway</html>")), True),
+    "overloaded": (ScriptedReply(error=(503, "Server overloaded, please retry shortly (ref: 06d81c91)")), True),
+    "busy of old": (ScriptedReply(error=(500, "unexpected server status: llm busy - no slots available")), True),
     "too many requests": (ScriptedReply(error=(429, "you have reached your usage limit")), True),
     "runner died before": (ScriptedReply(error=(500, DIED)), False),
     "runner died in the answer": (ScriptedReply(call(), dies_after=3), False),
@@ -71,7 +74,7 @@ FATES = {  # name -> what happens to the third request, whether the sweep itself
 
 
 @pytest.mark.parametrize("fate", FATES)
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.sampled)])
 def test_what_happens_to_a_server_costs_nothing_that_was_finished(server, tmp_path, fate, workers):
     """ollama#2225 and its like: a run over many cases meets a server that goes away, dies, or is busy."""
     reply, made_up = FATES[fate]
@@ -91,11 +94,13 @@ def test_what_happens_to_a_server_costs_nothing_that_was_finished(server, tmp_pa
     assert sum(again.values()) == 12 - outcomes["right_call"]
 
 
-def test_a_server_that_stays_away_for_a_while_is_waited_for_and_the_bar_says_so(server, monkeypatch):
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_server_that_stays_away_for_a_while_is_waited_for_and_the_bar_says_so(server, monkeypatch, workers):
     said = []
     monkeypatch.setattr(sweep, "progress_bar", lambda *_, **__: Bar(said))
     server._script.add(ScriptedReply(call(), cut_after=1, down_s=1.0), at=2)
-    result = tk.evaluate(RECIPE, cases(4))
+    with ThreadPoolExecutor(workers or 1) as pool:
+        result = tk.evaluate(RECIPE, cases(4), executor=pool if workers else None)
     assert list(result.rows["outcome"]) == ["right_call"] * 4
     assert any("waiting for 0 s: No Ollama server answers at" in text for text in said)
     assert said[-1] == ""
@@ -125,6 +130,30 @@ class Bar:
         pass
 
 
+def test_a_full_disk_ends_the_sweep_and_keeps_what_was_finished(server, tmp_path, monkeypatch):
+    insert, count = tk.Store._insert, []
+
+    def full(store, rows):
+        count.append(1)
+        if len(count) == 4:
+            raise StoreError("no space left")
+        return insert(store, rows)
+
+    monkeypatch.setattr(tk.Store, "_insert", full)
+    with pytest.raises(StoreError):
+        run(RECIPE, store=tmp_path / "s.sqlite")
+    assert list(run(RECIPE, store=tmp_path / "s.sqlite").rows["outcome"]) == ["right_call"] * 12
+    assert len(server.requests) == 13  # one answer could not be kept
+
+
+@pytest.mark.parametrize(("status", "said"), [(429, "usage limit"), (502, "Bad Gateway"), (503, "Service Unavailable")])
+def test_outside_a_sweep_only_a_server_that_says_so_is_waited_for(server, status, said):
+    server.fails(status, said)
+    with load_model("ollama/qwen3:4b") as model:
+        assert model.chat("Hi").fault.kind == "server"
+    assert len(server.requests) == 1
+
+
 def test_patience_ends_and_the_recipe_stops(server, monkeypatch):
     monkeypatch.setattr(sweep, "PATIENCE_S", 0.5)
     server._script.add(ScriptedReply(call(), cut_after=1, down_s=3600), at=2)
@@ -142,15 +171,18 @@ REFUSALS = {
     "no tools": (400, "registry.ollama.ai/library/qwen3:4b does not support tools"),
     "schema": (400, json.dumps({"error": {"code": 400, "message": "Unrecognized schema: {}", "type": "invalid"}})),
     "keep_alive": (400, 'time: missing unit in duration "-1"'),
+    "reference that changes": (500, "Internal Server Error (ref: %s)"),
     "out of memory": (500, "llama-server process has terminated: exit status 1"),
 }
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.sampled)])
 def test_a_recipe_that_is_refused_in_the_same_words_stops_and_the_others_go_on(server, tmp_path, refusal, workers):
     def rule(body):
-        return ScriptedReply(error=REFUSALS[refusal]) if body["options"]["top_k"] == 1 else call()
+        status, said = REFUSALS[refusal]
+        said = said.replace("%s", uuid.uuid4().hex)
+        return ScriptedReply(error=(status, said)) if body["options"]["top_k"] == 1 else call()
 
     server.follows(rule)
     others = (
@@ -271,11 +303,11 @@ class Counting(FakeLlamaServer):
         return response
 
     def _body(self, pieces):
-        try:
-            yield from pieces
-        finally:
-            with self.lock:
-                self.now -= 1
+        for piece in pieces:
+            if "[DONE]" in piece:  # once it is out, the next request may come
+                with self.lock:
+                    self.now -= 1
+            yield piece
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])

@@ -55,7 +55,8 @@ class Options:
             thinks writes no JSON, and on some servers one that does not think then neither. Or True, False, or a
             level "low" / "medium" / "high" / "max".
         keep_alive: how long Ollama keeps the model loaded: "10m", or seconds; below 0 is for ever.
-        timeout_s: seconds without a token after which the request is given up.
+        timeout_s: seconds without a sign of work after which the request is given up. Until its first piece comes it
+            may stand in a queue, so that what the server does for others of this process is a sign too.
         num_thread: threads; the embedded model's too.
     """
 
