@@ -4,7 +4,7 @@
     show_model(name), running_models(), model_table()      road, capabilities, quantization, windows
     pull_model(name)                                       with progress
 
-Not here: asking a model (`ollama`), what it really does (`toolkit.evaluation.probe`).
+Not here: asking a model (`ollama`), what it really does (`toolkit.evaluation.probes`).
 """
 
 from __future__ import annotations
@@ -125,14 +125,18 @@ def running_models(host: str | None = None) -> list[ModelCard]:
         return [_card(server, name, listed.get(name, facts), loaded) for name, facts in loaded.items()]
 
 
+def model_cards(host: str | None = None) -> list[ModelCard]:
+    """Return what an Ollama server says of each of its models."""
+    with _server(host) as server:
+        loaded = server.models("/api/ps")
+        return [_card(server, name, facts, loaded) for name, facts in server.models().items()]
+
+
 def model_table(host: str | None = None) -> Any:
     """Return one line for each model of an Ollama server, as a DataFrame."""
     import pandas as pd
 
-    with _server(host) as server:
-        loaded = server.models("/api/ps")
-        rows = [_card(server, name, facts, loaded).row for name, facts in server.models().items()]
-    return pd.DataFrame(rows, columns=list(ModelCard("").row))
+    return pd.DataFrame([card.row for card in model_cards(host)], columns=list(ModelCard("").row))
 
 
 def pull_model(name: str, host: str | None = None, progress: bool = True) -> ModelCard:
