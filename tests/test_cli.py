@@ -9,6 +9,7 @@ import pytest
 from toolkit import resources
 from toolkit.evaluation import Result
 from toolkit.models.store import Store
+from toolkit.testing import FakeModel
 
 TOOLS = [{"name": "weather", "description": "Tell.", "parameters": {"type": "object", "properties": {"city": {}}}}]
 
@@ -114,7 +115,8 @@ def test_a_replay_without_a_store_says_so_before_a_folder_is_made(tmp_path):
 def test_every_model_that_is_named_is_run(fake_ollama, tmp_path):
     """inspect_ai#4833: several models in one command; here the last `--model` won and nothing said so."""
     (tmp_path / "recipe.toml").write_text('model = "ollama/none"')
-    fake_ollama.models.update({"a:1b": {"capabilities": ["completion"]}, "b:1b": {"capabilities": ["completion"]}})
+    for name in ("a:1b", "b:1b"):
+        fake_ollama.pulled(FakeModel(name, tools=False))
     for _ in range(4):
         fake_ollama.says("No.", prompt_eval_count=400)
     models = ("--model", "ollama/a:1b", "--model", "ollama/b:1b")

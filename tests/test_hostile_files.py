@@ -49,7 +49,7 @@ def test_any_value_under_any_key_of_a_recipe(tmp_path, key, value):
 
 WRONG = {
     "name = 5": "name has the wrong kind of value, 5",
-    "options.stop = 5": "stop must be a text, or a list of texts, not 5",
+    "options.stop = 5": "stop must be a text, or a list of texts that are not empty, not 5",
     "options.stop = [5]": "stop must be",
     "options.temperature = nan": "temperature must be a number, not nan",
     "options.seed = 99999999999999999999": "seed must be a whole number",

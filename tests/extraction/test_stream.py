@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.hostile.extraction import in_a_stream
 from toolkit.extraction import StreamExtractor, extract
+from toolkit.extraction.syntaxes import load
 
 CORPORA = [Path(__file__).parents[1] / "corpora" / name for name in ("extraction_dev.jsonl", "second_look.jsonl")]
 CASES = [json.loads(line) for path in CORPORA for line in path.read_text(encoding="utf-8").splitlines()]
@@ -122,3 +125,29 @@ def test_nothing_is_handed_out_that_the_whole_does_not_hold(text: str) -> None:
         assert [(c.tool_name, c.arguments) for c in early] == [(c.tool_name, c.arguments) for c in whole.calls][
             : len(early)
         ]
+
+
+ENDS = [
+    "</s>",
+    "<|im_end|>",
+    "</s><x",
+    "<|im_end|>\n<x y",
+    "<|end|> x",
+    "</tool_call><x",
+    "\n\n<x",
+    "✿",
+    "</s>✿RE",
+    "<",
+    "</function><",
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("one", load(), ids=lambda one: one.name)
+@pytest.mark.parametrize("known", [True, False], ids=["declared", "undeclared"])
+def test_a_call_cut_before_its_closer_is_held_until_the_end_tells(one, known) -> None:
+    text = one.example if known else re.sub(r"(?<![\w.])f(?![\w.])", "zz", one.example)
+    cuts = {at for at in (text.rfind(sign) + after for sign in "<[}>)" for after in (0, 1)) if at > len(text) // 2}
+    for cut in cuts:
+        for end in ENDS:
+            in_a_stream(text[:cut] + end, TOOLS, [1])

@@ -20,6 +20,7 @@ from langchain_core.tools import tool as langchain_tool
 from langchain_openai import ChatOpenAI
 
 from toolkit.integrations.langchain import AirgapChatOpenAI
+from toolkit.testing import FakeLlamaServer
 
 CALL = 'TOOL_CALL: echo {"text": "hello"}'
 
@@ -38,40 +39,20 @@ def multiply(a: int, b: int) -> int:
     return a * b
 
 
-def completion(text):
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    return {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
-
-
-def events(text):
-    words = [{"role": "assistant", "content": ""}, *({"content": text[n : n + 3]} for n in range(0, len(text), 3))]
-    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in words]
-    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
-    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
-    lines = [f"data: {json.dumps({**head, 'choices': [choice]})}\n\n" for choice in choices]
-    return "".join([*lines, "data: [DONE]\n\n"])
-
-
 @pytest.fixture
-def server(httpserver):
-    """A server that says the lines of `server.lines` in order and notes what it was asked."""
-    from werkzeug import Response
+def server():
+    with FakeLlamaServer() as server:
+        server.keeps_connections = False
+        yield server
 
-    def answer(request):
-        httpserver.asked.append(request.get_json())
-        text = httpserver.lines[len(httpserver.asked) - 1]
-        if httpserver.asked[-1].get("stream"):
-            return Response(events(text), mimetype="text/event-stream")
-        return Response(json.dumps(completion(text)), mimetype="application/json")
 
-    httpserver.asked, httpserver.lines = [], []
-    httpserver.expect_request("/v1/chat/completions").respond_with_handler(answer)
-    return httpserver
+def says(server, *texts):
+    for text in texts:
+        server.says(text, prompt_tokens=10, completion_tokens=5, total_tokens=15)
 
 
 def make(server, **settings):
-    return AirgapChatOpenAI(model="m", temperature=0, base_url=server.url_for("/v1"), api_key="none", **settings)
+    return AirgapChatOpenAI(model="m", temperature=0, base_url=f"{server.host}/v1", api_key="none", **settings)
 
 
 def by_invoke(llm, messages):
@@ -105,7 +86,7 @@ def by_generate(llm, messages):
 
 @pytest.mark.parametrize("way", [by_invoke, by_ainvoke, by_stream, by_astream, by_generate])
 def test_every_way_runs_the_tools(server, way):
-    server.lines = [f"Let me see.\n{CALL}", "It says hello."]
+    says(server, f"Let me see.\n{CALL}", "It says hello.")
     message = way(make(server).bind_tools([EchoTool()]), [SystemMessage("Be brief."), HumanMessage("Use echo.")])
     assert message.text.replace("Let me see.", "").strip() == "It says hello."
     assert not message.tool_calls
@@ -113,9 +94,9 @@ def test_every_way_runs_the_tools(server, way):
     assert [call["tool_name"] for call in record["calls"]] == ["echo"]
     assert [result["result"] for result in record["results"]] == ["hello"]
     assert record["raw_texts"] == [f"Let me see.\n{CALL}", "It says hello."]
-    second = json.dumps(server.asked[1]["messages"])
+    second = json.dumps(server.requests[1]["messages"])
     assert all(part in second for part in ("Be brief.", "Use echo.", "tool_result"))
-    assert all("tools" not in asked for asked in server.asked)
+    assert all("tools" not in asked for asked in server.requests)
 
 
 def test_it_is_a_chat_open_ai(server):
@@ -124,12 +105,12 @@ def test_it_is_a_chat_open_ai(server):
     assert isinstance(bound, AirgapChatOpenAI)
     assert isinstance(bound, ChatOpenAI | BaseChatModel)
     assert bound is not llm
-    server.lines = ["TOOL_CALL: multiply {}", "no tools here"]
+    says(server, "TOOL_CALL: multiply {}", "no tools here")
     assert llm.invoke("hi").text == "TOOL_CALL: multiply {}"
 
 
 def test_langchain_tools_and_messages(server):
-    server.lines = ['TOOL_CALL: multiply {"a": "6", "b": 7}', "42"]
+    says(server, 'TOOL_CALL: multiply {"a": "6", "b": 7}', "42")
     history = [
         HumanMessage("first"),
         AIMessage("", tool_calls=[{"name": "multiply", "args": {"a": 1, "b": 1}, "id": "x"}]),
@@ -139,26 +120,26 @@ def test_langchain_tools_and_messages(server):
     ]
     message = make(server).bind_tools([multiply]).invoke(history)
     assert message.response_metadata["airgap"]["results"][0]["result"] == 42
-    sent = server.asked[0]["messages"]
+    sent = server.requests[0]["messages"]
     assert [m["role"] for m in sent] == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "multiply(a: integer, b: integer)" in sent[0]["content"]
     assert 'TOOL_CALL: multiply {"a": 1, "b": 1}' in sent[2]["content"]
 
 
 def test_options_pass_or_are_told(server):
-    server.lines = ["a", "b"]
+    says(server, "a", "b")
     llm = make(server)
     with pytest.warns(UserWarning, match="drops logit_bias"):
         bound = llm.bind(temperature=0.5, logit_bias={"1": 1})
     bound.invoke("hi", stop=["END"])
-    assert server.asked[0]["temperature"] == 0.5
-    assert server.asked[0]["stop"] == ["END"]
-    assert "logit_bias" not in server.asked[0]
+    assert server.requests[0]["temperature"] == 0.5
+    assert server.requests[0]["stop"] == ["END"]
+    assert "logit_bias" not in server.requests[0]
     assert llm.bind() is llm
 
 
 def test_usage_is_the_sum_of_all_requests(server):
-    server.lines = [CALL, "done"]
+    says(server, CALL, "done")
     message = make(server).bind_tools([EchoTool()]).invoke("go")
     assert message.usage_metadata["input_tokens"] == 20
     assert message.usage_metadata["output_tokens"] == 10
@@ -168,7 +149,7 @@ def test_it_stands_in_a_chain(server):
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.prompts import ChatPromptTemplate
 
-    server.lines = [CALL, "done"]
+    says(server, CALL, "done")
     chain = ChatPromptTemplate.from_messages([("human", "{q}")]) | make(server).bind_tools([EchoTool()])
     assert (chain | StrOutputParser()).invoke({"q": "go {x}"}) == "done"
 
@@ -182,7 +163,7 @@ def test_callbacks_hear_the_shown_words(server):
         def on_llm_new_token(self, token, **kwargs):
             self.words += token
 
-    server.lines = [CALL, "All done."]
+    says(server, CALL, "All done.")
     listener = Listener()
     list(make(server).bind_tools([EchoTool()]).stream("go", config={"callbacks": [listener]}))
     assert listener.words == "All done."
@@ -219,9 +200,9 @@ print(result.generations[0].message.content)
 
 
 def test_the_documented_example_runs_as_printed(server, monkeypatch, capsys):
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url_for("/v1"))
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.host}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    server.lines = [CALL, "The tool said hello."]
+    says(server, CALL, "The tool said hello.")
     exec(compile(EXAMPLE, "example", "exec"), {})
     assert capsys.readouterr().out == "The tool said hello.\n"
 
@@ -240,23 +221,23 @@ def test_the_documented_example_runs_against_the_embedded_model(monkeypatch, cap
 def test_a_configured_copy_keeps_its_tools(server):
     from langchain_core.runnables import ConfigurableField
 
-    server.lines = [CALL, "done"]
+    says(server, CALL, "done")
     llm = make(server).bind_tools([EchoTool()]).configurable_fields(temperature=ConfigurableField(id="t"))
     reply = llm.invoke("go", config={"configurable": {"t": 0.5}})
     assert reply.response_metadata["airgap"]["results"][0]["result"] == "hello"
-    assert server.asked[0]["temperature"] == 0.5
+    assert server.requests[0]["temperature"] == 0.5
 
 
 def test_a_copy_with_other_fields_obeys_them(server):
-    server.lines = [CALL.replace("hello", str(n)) for n in range(9)]
+    says(server, *(CALL.replace("hello", str(n)) for n in range(9)))
     reply = make(server).bind_tools([EchoTool()]).model_copy(update={"max_rounds": 1}).invoke("go")
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
     assert reply.response_metadata["airgap"]["stop_reason"] == "rounds"
 
 
 @pytest.mark.parametrize("kind", ["image_url", "input_audio"])
 def test_blocks_that_are_no_text_are_dropped_with_one_warning(server, kind):
-    server.lines = ["a", "b"]
+    says(server, "a", "b")
     llm, question = (
         make(server),
         [HumanMessage(["What is ", {"type": "text", "text": "this?"}, {"type": kind, kind: {}}])],
@@ -266,7 +247,7 @@ def test_blocks_that_are_no_text_are_dropped_with_one_warning(server, kind):
         llm.invoke(question)
         llm.invoke(question)
     assert [kind in str(warning.message) for warning in caught] == [True]
-    assert server.asked[0]["messages"][-1]["content"] == "What is this?"
+    assert server.requests[0]["messages"][-1]["content"] == "What is this?"
 
 
 def test_structured_output_is_refused_clearly(server):
@@ -275,7 +256,7 @@ def test_structured_output_is_refused_clearly(server):
 
 
 def test_what_the_server_fails_at_later_holds_the_run_so_far(server):
-    server.lines = [CALL]
+    says(server, CALL)
     with pytest.raises(openai.InternalServerError) as caught:
         make(server, max_retries=0).bind_tools([EchoTool()]).invoke("go")
     assert [call.tool_name for call in caught.value.trace.tool_calls] == ["echo"]

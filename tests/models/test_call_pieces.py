@@ -106,7 +106,14 @@ REPORTED = {
     "one id at two indexes, empty last": ([[piece(0, "c1", "read_log", A)], [piece(1, "c1", "read_log")]], [A]),
     "two calls of one id": ([[piece(0, "c1", "read_log", A)], [piece(1, "c1", "read_log", B)]], [A, B]),
     "another id in each piece": ([[piece(0, "x", "read_log", '{"path": ')], [piece(0, "y", "", '"a"}')]], [A]),
-    "no call without arguments": ([[piece(0, "x", "ping")], [piece(1, "y", "ping")]], ["{}", "{}"]),
+    "LocalAI#9722": ([[piece(0, "c1", "read_log", A)], [piece(1, "c1", "read_log", A)]], [A]),
+    "open-webui#22235": ([[piece(0, "c1", "read_log", A)], [piece(0, "", "", B)]], [A, B]),
+    "open-webui#22235, whole again": ([[piece(0, "c1", "read_log", A)], [piece(0, "", "read_log", A)]], [A]),
+    "vercel/ai#15879": ([[piece(None, "c1", "", A)], [piece(None, "c1", "read_log", "")]], [A]),
+    "vercel/ai#15879, no id": ([[piece(0, "", "", A)], [piece(0, "", "read_log", "")]], [A]),
+    "vllm#51697": ([[piece(0, "c1", "read_log", "{")], [piece(0, "", "", A)]], [A]),
+    "ogx#5462": ([[piece(0, "c1", "read_log", "{}")], [piece(0, "", "", A)]], [A]),
+    "two calls without arguments": ([[piece(0, "x", "ping")], [piece(1, "y", "ping")]], ["{}", "{}"]),
 }
 
 

@@ -8,8 +8,11 @@ import threading
 import pytest
 
 from toolkit.errors import ModelNotFoundError, UserError
+from toolkit.messages import ChatMessage
 from toolkit.models import Store, load_model
+from toolkit.models.base import ChatRequest
 from toolkit.testing import FakeLlamaServer, FakeModel
+from toolkit.tools import as_tools
 
 TOOL = {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 OTHER = {"name": "now", "parameters": {"type": "object", "properties": {}}}
@@ -73,6 +76,17 @@ def test_patterns_are_those_of_its_grammar(server, model):
     server.says('"7"')
     assert model.chat("Hi", schema={"type": "string", "pattern": r"^\d$"}).fault is None
     assert server.requests[0]["response_format"]["json_schema"]["schema"]["pattern"] == "^[0-9]$"
+
+
+def test_patterns_of_tools_do_not_make_it_refuse_all(model):  # openclaw#113562, ollama#18226, pi-oracle#5
+    patterns = {"any": r".*\S.*", "path": r"^(?!\.\.?(?:\/|$))[\w\-]{1,9}$", "pattern": r"^\/a$"}
+    properties = {name: {"type": "string", "pattern": pattern} for name, pattern in patterns.items()}
+    tools = as_tools([{"name": "f", "parameters": {"type": "object", "properties": properties}}])
+    _, body = model.body(ChatRequest(model.defaults, None, [ChatMessage.from_user("Hi")], tools))
+    shown = body["tools"][0]["function"]["parameters"]["properties"]
+    assert shown["path"] == {"type": "string"}
+    assert shown["pattern"]["pattern"] == "^/a$"
+    assert shown["any"]["pattern"].startswith("^")
 
 
 @pytest.mark.parametrize("counted", [100, 9, 10_000])

@@ -670,3 +670,19 @@ def test_thinking_goes_back_within_its_loop_only(fake_ollama, model):  # ollama-
         fake_ollama.says("x", prompt_eval_count=40)
         model.chat(said)
     assert [body["messages"][1].get("thinking") for body in fake_ollama.requests] == ["First Oslo.", None]
+
+
+def test_a_reason_without_done_is_an_end(fake_ollama, model):  # ollama-vscode#61, ollama#10015
+    fake_ollama.sends(
+        {"message": {"content": "Hi."}, "done": False}, {"message": {"content": ""}, "done_reason": "stop"}
+    )
+    reply = model.chat("Hi")
+    assert (reply.text, reply.finish_reason, reply.fault) == ("Hi.", "stop", None)
+
+
+def test_a_proxy_that_the_client_does_not_know_is_no_obstacle(fake_ollama):  # ollama-python#424
+    script = "import toolkit as tk; print(tk.load_model('ollama/qwen3:4b').fingerprint()['digest'])"
+    odd = {"ALL_PROXY": "socks9://127.0.0.1:1", "HTTP_PROXY": "socks5h://127.0.0.1:1"}
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, env={**os.environ, **odd}, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == load_model("ollama/qwen3:4b").fingerprint()["digest"]

@@ -40,6 +40,9 @@ def test_arguments(wire, arguments):
         ("the input length exceeds the context length", "", True),
         ("prompt is too long: 5 tokens", "", True),
         ("out of memory", "", False),
+        ("Context size has been exceeded.", "server_error", False),  # of all slots together
+        ("Context size has been exceeded.", "", False),
+        ("the request exceeds the available context size", "exceed_context_size_error", True),
     ],
 )
 def test_overflow_is_recognised(message, kind, overflow):

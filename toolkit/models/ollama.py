@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -46,7 +47,7 @@ class OllamaAnswer(Answer):
         message = part(piece, "message", dict)
         for call in parts(message, "tool_calls"):
             self.add_call(len(self.calls), call, apart=True)
-        if piece.get("done"):
+        if piece.get("done") or piece.get("done_reason"):  # the latter alone is an end too (Source: ollama-vscode#61)
             self._count(piece)
             self.ended = True
         text = part(message, "content", str) or part(piece, "response", str)
@@ -252,8 +253,7 @@ class OllamaServer(Connection):
         headers = {"authorization": f"Bearer {header_text(key, f'The key in {_KEY}')}"} if key else {}
         told = host or os.environ.get("OLLAMA_HOST", "")
         try:
-            import ollama  # makes a client of its own for OLLAMA_HOST, and fails with it
-
+            ollama = _imported()
             url, who = ollama_address(told)
             # what is asked is for this server only, so no redirect is followed
             settings = {**client_settings(url), "headers": {} if who else headers, "auth": who}
@@ -333,6 +333,20 @@ class OllamaServer(Connection):
             f"Model {name!r} is not on {self.host}. {hint}Pull it: `ollama pull {name}`. "
             f"Found: {', '.join(found) or 'none'}."
         )
+
+
+def _imported() -> Any:
+    """Import the official client, which makes a client of its own for OLLAMA_HOST, and fails with that.
+
+    QUIRK ollama-python#424: it fails with a proxy of the environment that it does not know, too.
+    """
+    proxies = [name for name in os.environ if name.casefold() in ("http_proxy", "https_proxy", "all_proxy")]
+    kept = {name: os.environ.pop(name) for name in proxies if "ollama" not in sys.modules}
+    try:
+        import ollama
+    finally:
+        os.environ.update(kept)
+    return ollama
 
 
 def same_model(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ Not here: HTTP (`connection`); Ollama, which is better asked natively (`ollama`)
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import threading
@@ -38,6 +39,7 @@ _WORDS = {"num_keep": "n_keep"}  # an option -> llama.cpp's word for it
 _UNSENT = (*LOADING, "keep_alive")
 _OTHER_FORM = "other_form"
 _SECONDS_A_LOOK_HOLDS = 5.0  # another model may be served at the same URL meanwhile
+_SECONDS_NOTHING_HOLDS = 60.0
 _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -149,7 +151,7 @@ class OpenAIModel(Backend):
         self.audit = WindowAudit()
         self._key = as_secret(api_key)
         self._connection: Connection | None = None
-        self._looked: dict[str, tuple[float, dict[str, Any]]] = {}  # route -> when, and what was said
+        self._looked: dict[str, tuple[float, dict[str, Any]]] = {}  # route -> until when it holds, what was said
         self._alone = threading.Lock()
         self._crowded = False
 
@@ -157,9 +159,13 @@ class OpenAIModel(Backend):
         """Return the route and the body, in llama.cpp's terms where that is who serves."""
         route = "/chat/completions" if request.prompt is None else "/completions"
         named = request.tools and request.tool_choice not in (None, "auto", "none", "required", "any")
-        if (named or request.schema is not None) and self._props():
-            request = for_llama_cpp(request)
-        return route, {"model": self._model, **request_body(request)}
+        held = request.schema is not None or '"pattern"' in json.dumps(request.tool_specs, default=str)
+        if not (named or held) or not self._props():
+            return route, {"model": self._model, **request_body(request)}
+        body = request_body(for_llama_cpp(request))
+        if "tools" in body:  # a pattern that its grammar does not hold makes it refuse all (Source: openclaw#113562)
+            body["tools"] = for_grammar(body["tools"], "drop")
+        return route, {"model": self._model, **body}
 
     def pieces(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
         """Send a body and yield the pieces of the answer."""
@@ -170,9 +176,8 @@ class OpenAIModel(Backend):
 
     def again(self, error: ServerError) -> bool:
         """Tell whether to ask anew, and one at a time: llama.cpp's slots share one window, and filled it together."""
-        crowded = error.kind == "server_error" and "context size has been exceeded" in error.said.casefold()
-        self._crowded = self._crowded or crowded
-        return crowded
+        self._crowded = self._crowded or error.crowded
+        return error.crowded
 
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the key, the URL, or the model's name."""
@@ -257,13 +262,16 @@ class OpenAIModel(Backend):
 
     def _look(self, route: str) -> dict[str, Any]:
         """Return what the server says at a route, or nothing where it has none; looked up every few seconds."""
-        when, said = self._looked.get(route, (0.0, {}))
-        if not when or time.monotonic() - when > _SECONDS_A_LOOK_HOLDS:
-            try:
-                said = self.connection.look(route)
-            except (ServerError, TimeoutError, ValueError):
-                said = {}
-            self._looked[route] = (time.monotonic(), said)
+        known = self._looked.get(route)
+        if known and time.monotonic() < known[0]:
+            return known[1]
+        try:
+            said, holds = self.connection.look(route), _SECONDS_A_LOOK_HOLDS
+        except ServerError as error:
+            said, holds = {}, 0.0 if error.busy else _SECONDS_NOTHING_HOLDS
+        except (TimeoutError, ValueError):
+            said, holds = {}, _SECONDS_NOTHING_HOLDS
+        self._looked[route] = (time.monotonic() + holds, said)
         return said
 
     def _models(self) -> dict[str, dict[str, Any]]:

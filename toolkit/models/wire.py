@@ -71,6 +71,11 @@ class ServerError(ModelError):
         return self.status == 503 and ("unavailable_error" in self.kind or "busy" in self.said.casefold())
 
     @property
+    def crowded(self) -> bool:
+        """Tell whether slots that share one window filled it together; each request by itself may fit."""
+        return _CROWDED in self.said.casefold()
+
+    @property
     def misuse(self) -> str:
         """Say what was asked of a model that cannot do it; empty where that is not what the error is about."""
         if "does not support thinking" in self.said:
@@ -86,6 +91,7 @@ class ServerError(ModelError):
         return named[1] or named[2] if named else ""
 
 
+_CROWDED = "context size has been exceeded"  # llama.cpp, LM Studio (Source: llama.cpp#23652, lmstudio#1757)
 _GO_MAP = re.compile(r"map\[code:\d+ message:(.*) type:(\w+)\]", re.DOTALL)
 
 Kind = TypeVar("Kind", str, dict[str, Any], list[Any])
@@ -171,7 +177,7 @@ def is_overflow(message: str, kind: str = "") -> bool:
     True
     """
     said = f"{kind} {message}".casefold()
-    if kind == "server_error":  # of llama.cpp: slots that share one window filled it together
+    if _CROWDED in message.casefold():
         return False
     signs = ("exceed_context_size", "context size", "context length", "context window", "maximum context", "num_ctx",
              "prompt is too long", "prompt too long")  # fmt: skip

@@ -107,6 +107,7 @@ class Generation:
         self._arguments: list[list[str]] = []
         self._writing = Writing((), (), 0)
         self._size = job.size
+        self._began = time.perf_counter()
 
     def pieces(self) -> Generator[dict[str, Any]]:
         """Yield the objects of the stream; those of calls and the last one included.
@@ -223,10 +224,11 @@ class Generation:
         piece |= {"done": True, "done_reason": self._writing.reason}
         if not job.chat and not job.body.get("raw"):
             piece["context"] = [zlib.crc32(token.encode()) % 49152 for token in (job.prompt, job.reply.text)]
-        total = max(time.perf_counter() - job.started, 3e-6)
+        now = time.perf_counter()  # what is neither loading, reading nor writing was waiting for a slot
         counts = {
-            "total_duration": total, "load_duration": job.loading_s, "prompt_eval_count": self._size,
-            "prompt_eval_duration": total / 4, "eval_count": count, "eval_duration": total / 2 if count > 1 else 1e-6,
+            "total_duration": now - job.started, "load_duration": job.loading_s, "prompt_eval_count": self._size,
+            "prompt_eval_duration": 1e-6, "eval_count": count,
+            "eval_duration": max(now - self._began, 1e-6) if count > 1 else 1e-6,
         }  # fmt: skip
         counts = {key: int(value * 1e9) if key.endswith("duration") else value for key, value in counts.items()}
         return piece | {key: value for key, value in counts.items() if value} | dict(job.reply.last)

@@ -154,7 +154,10 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         path = self.path.partition("?")[0]
         request = Request(self.command, path, self.headers, self.rfile.read(length), self._gone)
-        response = self.server.fake.handle(request)
+        try:
+            response = self.server.fake.handle(request)
+        except Exception as error:  # a mistake in a test's script: to be read, not guessed from a broken connection
+            response = Response(500, go_json({"error": f"the fake server failed: {error!r}"}))
         if not response.status:
             self.close_connection = True
             return
