@@ -3,7 +3,8 @@
     ToolkitError
     ├── UserError                     the user can mend it; printed without a traceback
     │   ├── ConfigError               a recipe, case, protocol or schema file is wrong; a ValueError and TypeError too
-    │   ├── ModelNotFoundError        no such model, or its server is not there
+    │   ├── ModelNotFoundError        no such model
+    │   │   └── ServerGoneError       nobody answers at the address of its server
     │   ├── WeightsError              embedded weights missing, damaged or not fetchable
     │   ├── StoreError                a store of replies cannot be read or written; ends a sweep
     │   └── ReplayMissError           a request that the recordings do not hold
@@ -60,6 +61,10 @@ class ConfigError(UserError, ValueError, TypeError):
 
 class ModelNotFoundError(UserError):
     """Report a model name that nothing answers to, or a server that is not there."""
+
+
+class ServerGoneError(ModelNotFoundError):
+    """Report a server that does not answer; within a sweep it is waited for."""
 
 
 class WeightsError(UserError):

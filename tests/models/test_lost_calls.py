@@ -133,3 +133,27 @@ def test_an_error_that_is_packed_twice_is_unpacked():
     for wire in (inner, json.dumps({"error": inner}), {"error": {"message": inner, "type": "invalid_request_error"}}):
         error = ServerError.read(400, wire)
         assert (error.said, error.kind) == ("no such", "invalid_request_error")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"done_reason": "length", "eval_count": 16}, {"done_reason": "stop", "eval_count": 29}],
+    ids=["tools.go.unfinished", "tools.go.malformed"],
+)
+@pytest.mark.parametrize("called", [False, True], ids=["nothing came", "the call came"])
+def test_a_call_that_was_cut_or_lost_is_no_empty_reply(fake_ollama, model, last, called):
+    call = {"id": "c1", "function": {"name": "keep_note", "arguments": {"text": "milk"}}}
+    said = [{"message": {"content": "", "tool_calls": [call]}, "done": False}] if called else []
+    fake_ollama.sends(*said, {"message": {"content": ""}, "done": True, **last})
+    expected = {"calls": [{"name": "keep_note", "arguments": {"text": "milk"}}]}
+    case = case_from_dict(
+        {
+            "id": "1",
+            "messages": [{"role": "user", "content": "Go."}],
+            "tools": [keep_note.tool_spec],
+            "expect": expected,
+        }
+    )
+    asked = tk.ask(tk.Recipe("ollama/qwen3:4b", arm="native"), case, model=model)
+    outcome = score(case, asked.reply, asked.extraction).outcome
+    assert outcome == ("right_call" if called and last["done_reason"] == "stop" else "broken_call")

@@ -686,3 +686,11 @@ def test_a_proxy_that_the_client_does_not_know_is_no_obstacle(fake_ollama):  # o
     command = [sys.executable, "-c", script]
     run = subprocess.run(command, env={**os.environ, **odd}, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == load_model("ollama/qwen3:4b").fingerprint()["digest"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_answer_in_one_piece_is_read(fake_ollama, model, indent):  # issue 12, o04
+    whole = {"message": {"role": "assistant", "content": "Low."}, "done": True, "done_reason": "stop", "eval_count": 2}
+    fake_ollama.sends(json.dumps(whole, indent=indent))
+    reply = model.chat("Hi")
+    assert (reply.text, reply.finish_reason, reply.fault) == ("Low.", "stop", None)

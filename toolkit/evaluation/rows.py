@@ -19,9 +19,13 @@ from toolkit.traces import Trace
 
 Row = dict[str, Any]
 
+# what servers tell of a reply, or not
+_SAID = (
+    "prompt_tokens", "cached_tokens", "completion_tokens", "queue_seconds", "prompt_seconds", "write_seconds"
+)  # fmt: skip
 NO_FACTS: Row = {
     **dict.fromkeys(("calls", "status", "read_from", "syntax", "repairs", "text", "finish_reason", "disarmed"), ""),
-    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), None),
+    **dict.fromkeys(_SAID),
     **dict.fromkeys(("seconds", "load_seconds"), 0.0),
     "from_store": False,
 }
@@ -101,7 +105,7 @@ def _calls(calls: Sequence[ToolCall]) -> str:
 
 def _costs(replies: Sequence[Reply]) -> Row:
     row: Row = {}
-    for key in ("prompt_tokens", "cached_tokens", "completion_tokens"):  # None where the server counted nothing
+    for key in _SAID:  # None where the server said nothing
         known = [count for reply in replies if (count := getattr(reply, key)) is not None]
         row[key] = sum(known) if known else None
     row["seconds"] = sum(reply.seconds for reply in replies)

@@ -79,9 +79,10 @@ def score(case: Case, reply: Reply, extraction: Extraction) -> Verdict:
             return Verdict("wrong_call", "; ".join([f"expected no call, got {names}", *(not_held or ())]))
         wrong = [*call_differences(case.calls, extraction.calls, tools), *(not_held or ())]
         return Verdict("wrong_call", "; ".join(wrong)) if wrong else Verdict("right_call")
-    if (found := degenerate(reply)) and not fault:
+    tried = extraction.status in ("broken", "truncated")
+    if (found := degenerate(reply)) and not fault and (reply.text.strip() or not tried):
         return Verdict("degenerate", found)
-    if extraction.status in ("broken", "truncated"):
+    if tried:
         why = extraction.rejected[0] if extraction.rejected else None
         said = (why.detail or why.reason) if why else "unreadable"
         return Verdict("broken_call", said if said.startswith(extraction.status) else f"{extraction.status}: {said}")

@@ -2,16 +2,21 @@
 
 One request at a time per model by default, model after model, so that no model is loaded twice. With a store,
 every reply is kept at once: an interrupted run goes on where it stopped. Whatever happens to one request becomes an
-outcome of its row, with the traceback in the column of that name, and never ends a sweep.
+outcome of its row, with the traceback in the column of that name, and never ends a sweep. What a model cannot do is
+refused before the first request; a server that goes away, or is busy, is waited for; a recipe that is refused again
+and again in the same words stops, and the others go on.
 Not here: one request (`toolkit.asking`), one run (`toolkit.evaluation.play`), tables (`toolkit.evaluation.results`).
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,6 +28,7 @@ from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
 from toolkit.evaluation.play import MISTAKES, play, runnable, told
 from toolkit.evaluation.probes import probes_for
+from toolkit.evaluation.refusals import Refusals, check_requests
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
 from toolkit.evaluation.trajectories import score_run
@@ -30,6 +36,7 @@ from toolkit.models import load_model
 from toolkit.models.base import ChatModel
 from toolkit.models.connection import public_name
 from toolkit.models.store import Store
+from toolkit.models.waiting import Patience, patient
 from toolkit.recipes import Recipe, load_recipes
 from toolkit.secrets import scrub
 from toolkit.tools import Tool, as_tools
@@ -40,6 +47,8 @@ from toolkit.worlds import World, load_world
 Mode = Literal["record", "replay", "off"]
 Run = Literal["ask", "agent"]
 BLOCK = 8  # cases that one task of an executor runs
+PATIENCE_S = 600.0  # for which a server that is gone or busy is waited for
+_UNITS = {"ask": ("reply", "replies"), "agent": ("run", "runs")}
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,8 @@ def evaluate(
         progress: whether to show a bar.
 
     Raises:
-        UserError: a recipe or case cannot be used, a model cannot be reached, or a replay lacks a reply.
+        UserError: a recipe or case cannot be used, a model cannot be reached or cannot do what a recipe asks of it
+            (tools, thinking, window, schema), or a replay lacks a reply.
     """
     found, asked = load_recipes(recipes), load_cases(cases, worlds=worlds)
     check_word("mode", mode, get_args(Mode))
@@ -109,10 +119,11 @@ def evaluate(
         _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)
     probes = probes_for(found, store) if mode != "off" else []
-    if executor is not None:
-        made = _spread(found, asked, setting, executor, progress)
-    else:
-        made = list(_bar(_run(found, asked, setting, models or {}), len(found) * len(asked) * repeats, run, progress))
+    with progress_bar(len(found) * len(asked) * repeats, *_UNITS[run], hidden=not progress) as bar:
+        if executor is not None:
+            made = list(_counted(_spread(found, asked, setting, executor), bar))
+        else:
+            made = list(_counted(_run(found, asked, setting, models or {}, bar.set_postfix_str), bar))
     # back in the order of recipes and cases, whatever order they were asked in
     recipe_at = {recipe.name: place for place, recipe in enumerate(found)}
     case_at = {case.id: place for place, case in enumerate(asked)}
@@ -147,27 +158,31 @@ def _warn_of_idle_repeats(recipes: list[Recipe], repeats: int) -> None:
         )
 
 
-def _bar(made: Iterator[rows.Row], total: int, run: Run, show: bool) -> Iterator[rows.Row]:
-    if not show:
+def _counted(made: Iterator[rows.Row], bar: Any) -> Iterator[rows.Row]:
+    if bar.disable:
         yield from made
         return
-    with progress_bar(total, *(("reply", "replies") if run == "ask" else ("run", "runs"))) as bar:
-        for row in made:
-            bar.set_description(row["recipe"][:40], refresh=False)
-            bar.initial += bool(row["from_store"])  # says nothing of how long the others take
-            bar.update()
-            yield row
+    for row in made:
+        bar.set_description(row["recipe"][:40], refresh=False)
+        bar.set_postfix_str("", refresh=False)  # nothing is waited for any more
+        bar.initial += bool(row["from_store"])  # says nothing of how long the others take
+        bar.update()
+        yield row
 
 
-def progress_bar(total: int | None, unit: str, plural: str) -> Any:
+def progress_bar(total: int | None, unit: str, plural: str, hidden: bool = False) -> Any:
     """Return a bar whose time left is told by the mean over all that were asked, so that it does not swing."""
     from tqdm.auto import tqdm
 
-    return tqdm(total=total, desc=plural, unit=unit, smoothing=0)
+    return tqdm(total=total, desc=plural, unit=unit, smoothing=0, disable=hidden)
 
 
 def _run(
-    recipes: list[Recipe], cases: Iterable[Case], setting: _Setting, models: Mapping[str, ChatModel]
+    recipes: list[Recipe],
+    cases: Iterable[Case],
+    setting: _Setting,
+    models: Mapping[str, ChatModel],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[rows.Row]:
     store, mode = setting.store, setting.mode
     models = {public_name(name): model for name, model in models.items()}
@@ -175,23 +190,29 @@ def _run(
     # whether each can answer is checked before a store is made or a request sent
     found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
     for name in names if mode != "replay" else ():
-        if found[name] is None:
-            found[name] = loaded = load_model(name)
-            loaded.check()
+        model = found[name] = found[name] or load_model(name)
+        model.check()
+        for recipe in recipes:
+            if recipe.model == name:
+                check_requests(recipe, cases, model)
     kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
     # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
     for name, model in found.items():
         mine = [recipe for recipe in recipes if recipe.model == name]
-        marks = _marks(model)
+        marks, patience = _marks(model), Patience(PATIENCE_S, tell)
         try:
             for recipe in mine:
+                refusals = Refusals()
                 for repeat in range(setting.repeats):
                     answering, seeded = model, _seeded(recipe, repeat)
                     if kept is not None and mode != "off":
                         answering = kept.wrap(model or name, mode=mode, repeat=repeat)
                     for case in cases:
-                        outcome = _outcome(seeded, case, answering, setting)
+                        with patient(patience):
+                            outcome = refusals.stopped or _outcome(seeded, case, answering, setting)
+                        if not (refusals.add(outcome) or outcome["from_store"]):
+                            patience.over = False  # it answers
                         yield rows.storable({**rows.head(recipe, case, repeat), **outcome, **marks})
         finally:
             if model is not None and name not in models:
@@ -241,18 +262,38 @@ def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.
     return {**seen, **facts, "traceback": where}
 
 
-def _spread(
-    recipes: list[Recipe], cases: Cases, setting: _Setting, executor: Executor, progress: bool
-) -> list[rows.Row]:
-    """Send blocks of cases to an executor's workers and put their rows in order."""
+def _spread(recipes: list[Recipe], cases: Cases, setting: _Setting, executor: Executor) -> Iterator[rows.Row]:
+    """Send blocks of cases to an executor's workers and yield their rows; a recipe that stops has none sent any more."""
     store = setting.store.path if isinstance(setting.store, Store) else setting.store
     setting = replace(setting, store=str(store) if store is not None else None)
     blocks = [(recipe, cases[start : start + BLOCK]) for recipe in recipes for start in range(0, len(cases), BLOCK)]
     futures = [
         executor.submit(_run_block, recipe, [case.to_dict() for case in block], setting) for recipe, block in blocks
     ]
-    made = (row for future in futures for row in future.result())
-    return list(_bar(made, len(recipes) * len(cases) * setting.repeats, setting.run, progress))
+    stopped: dict[str, rows.Row] = {}  # recipe -> what its other rows are
+    for recipe in recipes:
+        mine = [future for (one, _), future in zip(blocks, futures, strict=True) if one is recipe]
+        for future in mine:  # looked at by the worker that is done, before it takes another block
+            future.add_done_callback(partial(_stop, recipe.name, mine, stopped))
+    for (recipe, block), future in zip(blocks, futures, strict=True):
+        with suppress(CancelledError):
+            yield from future.result()
+            continue
+        for repeat, case in itertools.product(range(setting.repeats), block):
+            yield rows.storable({**rows.head(recipe, case, repeat), **stopped[recipe.name], **_marks(None)})
+
+
+def _stop(name: str, others: list[Future[Any]], stopped: dict[str, rows.Row], done: Future[Any]) -> None:
+    """Cancel the blocks of a recipe where one was refused again and again."""
+    if done.cancelled() or done.exception() is not None or name in stopped:
+        return
+    refusals = Refusals()
+    for row in done.result():
+        refusals.add(row)
+    if refusals.stopped:
+        stopped[name] = refusals.stopped
+        for other in others:
+            other.cancel()
 
 
 def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:

@@ -14,12 +14,12 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.errors import UserError
+from toolkit.errors import ConfigError, ServerGoneError, UserError
 from toolkit.messages import ToolCall
-from toolkit.models.abort import current
 from toolkit.models.base import ChatModel, ChatRequest, Chunk, Fault, FinishReason, Limit, Options, Reply, cut_at_stop
 from toolkit.models.call_pieces import CallPieces, read_arguments
 from toolkit.models.schemas import schema_problem
+from toolkit.models.waiting import Waiting
 from toolkit.models.window import WindowAudit
 from toolkit.models.wire import ServerError, checked, fault_of, part
 from toolkit.secrets import Mask
@@ -42,6 +42,7 @@ class Answer(ABC):
         ended: whether the server said that it had come to its end.
         invalid: calls that were tried and cannot be run: {"name", "id", "error"}.
         counts: tokens and seconds, by the names that `Reply` gives them.
+        first_s: seconds from sending the request to its first sign of work.
         closing: counts and durations as the server sent them.
         fault: how the request failed.
     """
@@ -56,6 +57,7 @@ class Answer(ABC):
     ended: bool = False
     invalid: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
+    first_s: float | None = None
     closing: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
 
@@ -98,12 +100,15 @@ class Answer(ABC):
 
         QUIRK ollama#8786: a reply that loops is ended by the server without a last piece; where it did not loop,
         something broke, and what came is no answer (Source: hermes-agent#11984).
+
+        Raises:
+            ServerError: the answer broke off.
         """
-        if not self.ended and self.fault is None:
-            if self._loops():
-                self.finish = "loop"
-            else:
-                self.fail(ServerError(0, "The answer broke off: its last piece is missing."))
+        if self.ended:
+            return
+        if not self._loops():
+            raise ServerError(0, "The answer broke off: its last piece is missing.")
+        self.finish = "loop"
 
     def _loops(self) -> bool:
         said = [text + thought for text, thought in zip(self.text, self.thinking, strict=True)]
@@ -112,25 +117,38 @@ class Answer(ABC):
         end = "".join(said[-_LOOP:])[-40 * _LOOP :]  # or in one piece
         return any(end.endswith(end[-size:] * _LOOP) for size in range(1, 41) if end)
 
-    def reply(self, model: str, seconds: float) -> Reply:
-        """Return the whole answer of a request that took so long, loading included."""
+    def reply(self, model: str, seconds: float, waited: float = 0.0) -> Reply:
+        """Return the whole answer of a request that took so long, loading and waiting to be sent included."""
         text, thinking, calls = "".join(self.text), "".join(self.thinking), self._read_calls()
         finish = self._finish_reason(bool(calls))
         if finish in ("length", "error"):  # what was cut is not run, however whole a parser made it look
             if calls:
                 self._lose("The reply was cut off.", calls)
             calls = ()
-        seconds = max(0.0, seconds - self.counts.get("load_seconds", 0.0))
+        self.counts["queue_seconds"] = queue = self._queued(seconds - waited, waited)
+        seconds = max(0.0, seconds - self.counts.get("load_seconds", 0.0) - (queue or 0.0))
         unread = "\n".join(self.unread)
         if unread and self.fault is None and finish != "length":
             self.fault = Fault("parse", f"The server gave a call that is no JSON: {unread[:200]}")
-        if finish == "stop" and self.calls.known and not (calls or unread or text.strip() or thinking or self.fault):
+        if self.calls.known and not (calls or unread or self.invalid or text.strip() or thinking or self.fault):
             self._swallowed()
         limit = self._limit(finish, bool(text.strip() or calls), bool(thinking))
         text = cut_at_stop(text, self.options.stop) + unread
         return Reply(
             text, thinking, calls, finish, limit, seconds=seconds, model=model, fault=self.fault, **self.counts
         )
+
+    def _queued(self, seconds: float, waited: float) -> float | None:
+        """Return the seconds in which nothing was done, for servers that tell what they did; None for others.
+
+        What comes after the first sign of work is no waiting: with some models a server writes twice, and tells the
+        times of the second.
+        """
+        prompt, writing = self.counts.get("prompt_seconds"), self.counts.get("write_seconds")
+        if prompt is None:
+            return waited or None
+        before, whole = (seconds if self.first_s is None else self.first_s), seconds - (writing or 0.0)
+        return waited + max(0.0, min(before, whole) - prompt - self.counts.get("load_seconds", 0.0))
 
     def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
         """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""
@@ -220,21 +238,19 @@ class Backend(ChatModel):
         """Return what the user has to mend, if that is what the server's error means."""
         return None
 
-    def _patiently(self, route: str, body: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
-        """Yield the pieces, once a busy server takes the request; it is asked for `timeout_s` seconds."""
-        end, pause = time.monotonic() + options.timeout_s, 0.25
-        while True:
-            try:
-                yield from self.pieces(route, body, options)
-                return
-            except ServerError as error:
-                if not error.busy or time.monotonic() + pause > end or current().asked.wait(pause):
-                    raise
-            pause = min(2 * pause, 8.0)
+    def gone(self) -> ServerGoneError | None:
+        """Return, within a sweep, that the server has gone away, so that it is waited for."""
+        return None
 
     def judged(self, reply: Reply, body: dict[str, Any]) -> Reply:
         """Return the reply, with a fault if the server cut the prompt without a word."""
         return self.audit.judged(reply, body, None) if self.audit else reply
+
+    def check_request(self, request: ChatRequest) -> None:
+        """Raise ConfigError if the model takes no tools that a request offers, or cannot be held to its schema."""
+        if request.tools and not self.supports_tools:
+            raise ConfigError(f"Model {self.name!r} takes no tools. Use the arm prompted or constrained.")
+        self.body(request)
 
     def notes(self, request: ChatRequest, reply: Reply) -> list[str]:
         """Say where the server did, or will do, otherwise than asked."""
@@ -244,30 +260,42 @@ class Backend(ChatModel):
         """Yield the reply piece by piece; closing the stream stops the server."""
         options, names = request.options, [tool.name for tool in request.tools]
         route, body = self.body(request)
-        started = time.perf_counter()
-        for left in reversed(range(_ATTEMPTS)):
-            answer = self.collects(options, len(request.messages), CallPieces(names))
+        started, waiting, left = time.perf_counter(), Waiting(options.timeout_s), _ATTEMPTS
+        while True:
+            answer, sent = self.collects(options, len(request.messages), CallPieces(names)), time.perf_counter()
             error = yield from self._collect(answer, route, body)
-            if error is None or not self.again(error) or not left:
+            left -= 1
+            if error is None or not (self._anew(error, left) or waiting.again(self.gone() or error)):
                 break
-        if error is not None:
+        if isinstance(error, ServerError):
             self._fail(answer, error)
-        reply = answer.reply(self.name, time.perf_counter() - started)
+        elif error is not None:
+            raise error
+        reply = answer.reply(self.name, time.perf_counter() - started, sent - started)
         reply = self.judged(reply.replace(raw={"request": body, "response": answer.closing}), body)
         notes = [*_notes(reply), *self.notes(request, reply)]
         lost = {"invalid_tool_calls": answer.invalid} if answer.invalid else {}
         reply = with_schema_checked(reply.replace(raw={**reply.raw, "notes": notes, **lost}), request.schema)
         yield Chunk(reply=Reply.from_dict(self.mask(reply.to_dict())) if self.mask else reply)
 
-    def _collect(self, answer: Answer, route: str, body: dict[str, Any]) -> Generator[Chunk, None, ServerError | None]:
+    def _anew(self, error: ServerError | ServerGoneError, left: int) -> bool:
+        return left > 0 and isinstance(error, ServerError) and self.again(error)
+
+    def _collect(
+        self, answer: Answer, route: str, body: dict[str, Any]
+    ) -> Generator[Chunk, None, ServerError | ServerGoneError | None]:
         """Ask, and yield what can be shown of the answer; return the error that the server gave."""
+        sent = time.perf_counter()
         try:
-            for piece in self._patiently(route, body, answer.options):
-                yield from answer.feed(checked(piece, dict, "a piece"))
+            for found in self.pieces(route, body, answer.options):
+                piece = checked(found, dict, "a piece")
+                if answer.first_s is None and "load_seconds" not in piece:
+                    answer.first_s = time.perf_counter() - sent
+                yield from answer.feed(piece)
             answer.close()
         except TimeoutError:
             answer.fault = Fault("timeout", f"No token came for {answer.options.timeout_s:g} s (timeout_s).")
-        except ServerError as error:
+        except (ServerError, ServerGoneError) as error:
             return error
         return None
 
@@ -286,13 +314,13 @@ class Backend(ChatModel):
 
 def _notes(reply: Reply) -> list[str]:
     """Say what is odd about a reply of any server (Source: ollama#17588)."""
-    written, visible = reply.completion_tokens or 0, len(reply.text) + len(reply.thinking)
+    visible = len((reply.text + reply.thinking).encode(errors="replace"))
     visible += sum(len(repr(call.arguments)) for call in reply.tool_calls)
-    # one token ends a turn; some characters are several tokens, and some templates write a few control tokens
-    most = 4 * visible + 16 if visible else 1
+    # one token ends a turn; no other is less than a byte, but some templates write a few that are not shown
+    written, most = reply.completion_tokens or 0, visible + 16 if visible else 1
     if reply.fault or written <= most:
         return []
-    return [f"{written} tokens were written but only {visible} characters came: hidden thinking, or a lost call?"]
+    return [f"{written} tokens were written but only {visible} bytes came: hidden thinking, or a lost call?"]
 
 
 def with_schema_checked(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:

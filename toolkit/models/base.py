@@ -59,8 +59,12 @@ class Reply:
         prompt_tokens: tokens of the prompt; None where the server does not say.
         cached_tokens: how many of them came from the prefix cache.
         completion_tokens: tokens written.
-        seconds: wall time of the request, without loading.
+        seconds: wall time of the request, without loading and queueing.
         load_seconds: time spent loading the model.
+        queue_seconds: time until the server took the request up: it was gone or busy, or others came first; None
+            where the server does not say what it did meanwhile.
+        prompt_seconds: time spent reading the prompt, as far as it was not cached; None where the server is silent.
+        write_seconds: time spent writing; None where the server is silent.
         model: the model's full name, such as `embedded/smollm2-135m`.
         fault: how it failed, or None.
         from_store: whether it was answered from a store.
@@ -81,6 +85,9 @@ class Reply:
     fault: Fault | None = None
     from_store: bool = False
     raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    queue_seconds: float | None = None
+    prompt_seconds: float | None = None
+    write_seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reply as plain JSON data, without `from_store`."""
@@ -123,7 +130,9 @@ class Reply:
 _KINDS: dict[str, tuple[Any, Any]] = {  # part of a reply -> its type, and the type in words or the words it may be
     **dict.fromkeys(("text", "thinking", "model"), (str, "text")),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), (int, "a whole number")),
-    **dict.fromkeys(("seconds", "load_seconds"), ((int, float), "a number")),
+    **dict.fromkeys(
+        ("seconds", "load_seconds", "queue_seconds", "prompt_seconds", "write_seconds"), ((int, float), "a number")
+    ),
     "finish_reason": (str, get_args(FinishReason)),
     "limit": (str, get_args(Limit)),
     "raw": (dict, "an object"),
@@ -288,6 +297,9 @@ class ChatModel(ABC):
                 asyncio.get_running_loop().run_in_executor(None, end)
             else:
                 end()
+
+    def check_request(self, request: ChatRequest) -> None:  # noqa: B027 - most back ends take anything
+        """Raise ConfigError if the model cannot do what a request asks; nothing is asked."""
 
     def check(self) -> None:  # noqa: B027 - most back ends have nothing to check
         """Raise `UserError` now if the model cannot answer (no server, not pulled); else do nothing."""

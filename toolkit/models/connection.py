@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ConfigError, ModelNotFoundError
+from toolkit.errors import ConfigError, ServerGoneError
 from toolkit.models.abort import current
+from toolkit.models.waiting import Traffic, Waiting, Watch, in_sweep, traffic_at
 from toolkit.models.wire import ServerError
 from toolkit.secrets import Mask, scrub
 from toolkit.traces.json_text import loads
@@ -31,7 +32,7 @@ _CONNECT_S = 5.0
 class Connection:
     """Hold the way to one server.
 
-    A server that is not there is a ModelNotFoundError, one that gave an error a ServerError, and one from which
+    A server that is not there is a ServerGoneError, one that gave an error a ServerError, and one from which
     nothing came for some seconds a TimeoutError (Source: ollama#2764).
 
     Attributes:
@@ -40,6 +41,7 @@ class Connection:
         way_out: what to do then.
         mask: hides the credentials of the connection in whatever comes back over it.
         look_s: seconds after which a server that says nothing of itself is taken as not there.
+        traffic: what this process has under way at the server.
     """
 
     client: httpx.Client
@@ -47,6 +49,10 @@ class Connection:
     way_out: str
     mask: Mask = field(default_factory=Mask)
     look_s: float = 20.0
+    traffic: Traffic = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.traffic = traffic_at(str(self.client.base_url)) if self.client else Traffic()
 
     def close(self) -> None:
         """Close the connections."""
@@ -54,22 +60,51 @@ class Connection:
 
     def lines(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[str]:
         """Yield the lines of a streamed answer; closing it closes the connection, which stops the server."""
-        waits = (_CONNECT_S, idle_s, idle_s, _CONNECT_S)
+        waits = (_CONNECT_S, None, idle_s, _CONNECT_S)
         abort, way = current(), _Socket()
-        seen = {"trace": way.see}
-        with (
-            self._said_plainly(),
-            abort.breaking(way.shut),
-            self.client.stream("POST", route, json=sendable(body), timeout=waits, extensions=seen) as response,
-        ):
-            if response.status_code >= 300:
-                response.read()
-                raise self._error(response)
-            for line in split_lines(response.iter_bytes()):
-                yield self.mask(line.decode("utf-8", "replace"))  # as JSON is, whatever the header says
+        seen, watch = {"trace": way.see}, Watch(way.shut, idle_s, self.traffic)
+        try:
+            with (
+                self._said_plainly(),
+                abort.breaking(way.shut),
+                watch,
+                self.client.stream("POST", route, json=sendable(body), timeout=waits, extensions=seen) as response,
+            ):
+                if response.status_code >= 300:
+                    response.read()
+                    raise self._error(response)
+                for line in split_lines(response.iter_bytes()):
+                    watch.sign()
+                    yield self.mask(line.decode("utf-8", "replace"))  # as JSON is, whatever the header says
+        except ServerError:
+            if not watch.late:
+                raise
+        if watch.late:
+            raise TimeoutError
+
+    def gone(self) -> ServerGoneError | None:
+        """Return, within a sweep, that nobody takes a connection any more: the server is then waited for."""
+        if not in_sweep():
+            return None
+        url = self.client.base_url
+        port = url.port or {"https": 443}.get(url.scheme, 80)
+        try:
+            socket.create_connection((url.host, port), timeout=_CONNECT_S).close()
+        except OSError as error:
+            return self.absent(error)
+        return None
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; ValueError where that is no JSON object."""
+        waiting = Waiting()
+        while True:
+            try:
+                return self._look(route, body)
+            except (ServerGoneError, ServerError) as error:
+                if not waiting.again(error):
+                    raise
+
+    def _look(self, route: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
         wait, connect = self.look_s, min(self.look_s, _CONNECT_S)
         with self._said_plainly():
             method = "GET" if body is None else "POST"
@@ -81,9 +116,9 @@ class Connection:
             raise ValueError("it is no object")
         return said
 
-    def absent(self, error: Exception) -> ModelNotFoundError:
+    def absent(self, error: Exception) -> ServerGoneError:
         """Return the error for a server that does not answer."""
-        return ModelNotFoundError(f"{self.nobody} ({self._hidden(error)}). {self.way_out}")
+        return ServerGoneError(f"{self.nobody} ({self._hidden(error)}). {self.way_out}")
 
     def _hidden(self, said: str | Exception) -> str:
         """Return what a server or a library said, without credentials that we know or that look like some."""

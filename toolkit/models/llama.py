@@ -18,6 +18,7 @@ from typing import Any
 
 from toolkit.errors import UserError, WeightsError, install_hint
 from toolkit.models.abort import current
+from toolkit.models.waiting import Traffic, Watch
 from toolkit.models.wire import ServerError
 
 
@@ -37,6 +38,7 @@ class Shared:
     key: ServerKey
     lock: threading.Lock = field(default_factory=threading.Lock)
     server: Any = None
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 _servers: weakref.WeakValueDictionary[ServerKey, Shared] = weakref.WeakValueDictionary()
@@ -113,15 +115,16 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
     it at the next token.
 
     Raises:
-        TimeoutError: nothing came for `timeout_s` seconds.
+        TimeoutError: nothing came for `timeout_s` seconds, nor for others who ask the server.
         ServerError: llama.cpp refused the request.
     """
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
     left = threading.Event()
+    watch = Watch(left.set, timeout_s, shared.traffic)
     thread = _start(shared, method, body, found, left)
     try:
         with current().breaking(lambda: found.put(InterruptedError("nobody waits for it any more"))):
-            while (piece := found.get(timeout=timeout_s)) is not None:
+            while (piece := _next(found, watch)) is not None:
                 if isinstance(piece, Exception):
                     raise ServerError(0, f"llama.cpp refused the request: {piece}") from None
                 yield piece
@@ -134,6 +137,18 @@ def pieces(shared: Shared, method: str, body: dict[str, Any], timeout_s: float) 
         raise TimeoutError from None
     finally:
         left.set()
+
+
+def _next(found: queue.SimpleQueue[Any], watch: Watch) -> Any:
+    while True:
+        try:
+            piece = found.get(timeout=max(0.0, watch.left()))
+        except queue.Empty:
+            if watch.left() > 0:  # others were served meanwhile
+                continue
+            raise
+        watch.sign()
+        return piece
 
 
 def _start(

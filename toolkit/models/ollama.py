@@ -15,9 +15,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
-from toolkit.errors import ModelNotFoundError, ToolkitError, UserError, closest
+from toolkit.errors import ConfigError, ModelNotFoundError, ServerGoneError, ToolkitError, UserError, closest
 from toolkit.messages import ChatMessage, ChatRole, to_openai, to_wire
 from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
@@ -64,6 +65,9 @@ class OllamaAnswer(Answer):
             "cached_tokens": count(piece, "prompt_eval_cached_count"),  # Source: ollama#17943
             "load_seconds": seconds(piece, "load_duration") / 1e9,  # nanoseconds
         }
+        for name, key in (("prompt_seconds", "prompt_eval_duration"), ("write_seconds", "eval_duration")):
+            if key in piece:
+                self.counts[name] = seconds(piece, key) / 1e9
 
 
 class OllamaModel(Backend):
@@ -130,6 +134,10 @@ class OllamaModel(Backend):
         judged = self.audit.judged(reply, body, min(asked, trained or asked))
         return reply if judged is reply or self.server.refuses else judged
 
+    def gone(self) -> ServerGoneError | None:
+        """Return, within a sweep, that the server has gone away."""
+        return self.server.gone()
+
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the model is not pulled, or the server refuses."""
         if found := self.server.mistake(error):
@@ -157,6 +165,18 @@ class OllamaModel(Backend):
         if shown.get("capabilities") is not None:  # Source: ollama-python#494
             return "tools" in part(shown, "capabilities", list)
         return ".Tools" in part(shown, "template", str)
+
+    def check_request(self, request: ChatRequest) -> None:
+        """Raise ConfigError if the model cannot do what a request asks: tools, thinking, schema, window."""
+        can = self._facts().get("capabilities")
+        if request.think and can is not None and "thinking" not in can:
+            raise ConfigError(f"Model {self.name!r} cannot think. Leave the option think unset, or set it to False.")
+        trained, asked = self._trained(), request.options.num_ctx
+        if trained and asked > trained and asked != Options.num_ctx:  # the default is for any model, and lowered
+            raise ConfigError(
+                f"num_ctx={asked} is more than {self.name!r} was trained for. Set num_ctx to {trained} or less."
+            )
+        super().check_request(request)
 
     def contexts(self) -> dict[str, int | None]:
         """Return three windows in tokens: `trained`, `configured` (what requests ask for), `loaded`.
@@ -275,10 +295,13 @@ class OllamaServer(Connection):
         )
 
     def answer(self, route: str, body: Mapping[str, Any], idle_s: float) -> Iterator[dict[str, Any]]:
-        """Yield the pieces of a streamed answer."""
-        for line in self.lines(route, body, idle_s):
-            if line.strip():
-                yield _piece(line)
+        """Yield the pieces of a streamed answer, or the one of an answer in one piece, over some lines."""
+        lines = filter(str.strip, self.lines(route, body, idle_s))
+        first = next(lines, "")
+        if first.strip() == "{":
+            first = "\n".join([first, *lines])
+        for line in chain([first] if first else [], lines):
+            yield _piece(line)
 
     def look(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the server says about itself or a model; one that says nothing usable is not there."""

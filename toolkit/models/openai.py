@@ -12,14 +12,12 @@ import hashlib
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
-from toolkit.errors import ModelNotFoundError, UserError, did_you_mean
+from toolkit.errors import ModelNotFoundError, ServerGoneError, UserError, did_you_mean
 from toolkit.messages import to_wire
 from toolkit.models.backend import Answer, Backend
 from toolkit.models.base import ChatRequest, Chunk, Options, Reply
@@ -118,6 +116,9 @@ class OpenAIAnswer(Answer):
         if isinstance(timings := piece.get("timings"), dict):
             self.closing["timings"] = timings
             self.counts.setdefault("cached_tokens", count(timings, "cache_n"))
+            for name, key in (("prompt_seconds", "prompt_ms"), ("write_seconds", "predicted_ms")):
+                if key in timings:
+                    self.counts[name] = seconds(timings, key) / 1e3
 
 
 class OpenAIModel(Backend):
@@ -152,8 +153,6 @@ class OpenAIModel(Backend):
         self._key = as_secret(api_key)
         self._connection: Connection | None = None
         self._looked: dict[str, tuple[float, dict[str, Any]]] = {}  # route -> until when it holds, what was said
-        self._alone = threading.Lock()
-        self._crowded = False
 
     def body(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Return the route and the body, in llama.cpp's terms where that is who serves."""
@@ -171,13 +170,17 @@ class OpenAIModel(Backend):
         """Send a body and yield the pieces of the answer."""
         if body.get("tools") and not self.supports_tools:
             raise ServerError(0, f"The chat template of {self.name!r} does not support tools: it has no place for them")
-        with self._alone if self._crowded else nullcontext():
+        with self.connection.traffic.slot(lambda: self.slots):
             yield from _events(self.connection.lines(route, body, options.timeout_s))
 
     def again(self, error: ServerError) -> bool:
         """Tell whether to ask anew, and one at a time: llama.cpp's slots share one window, and filled it together."""
-        self._crowded = self._crowded or error.crowded
+        self.connection.traffic.crowded |= error.crowded
         return error.crowded
+
+    def gone(self) -> ServerGoneError | None:
+        """Return, within a sweep, that the server has gone away."""
+        return self.connection.gone()
 
     def mistake(self, error: ServerError) -> UserError | None:
         """Return what the user has to mend: the key, the URL, or the model's name."""

@@ -67,8 +67,8 @@ class ServerError(ModelError):
 
     @property
     def busy(self) -> bool:
-        """Tell whether the server said that it will answer later: its queue is full, or it loads the model."""
-        return self.status == 503 and ("unavailable_error" in self.kind or "busy" in self.said.casefold())
+        """Tell whether the server may answer later: its queue is full, it loads the model, or its proxy waits for it."""
+        return self.status in (429, 502, 503)
 
     @property
     def crowded(self) -> bool:
