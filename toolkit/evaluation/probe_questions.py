@@ -113,7 +113,11 @@ class Questions:
         tags = [reply for reply in (on, off) if any(tag in reply.text for tag in _TAGS)]
         came = bool(on.thinking or on in tags)
         yield "think_on", came, f"{len(on.thinking)} characters of thinking" if on.thinking else _words(on)
-        yield "think_off", not off.thinking and off not in tags, _words(off) if off in tags else f"{len(off.thinking)} characters of thinking"
+        yield (
+            "think_off",
+            not off.thinking and off not in tags,
+            _words(off) if off in tags else f"{len(off.thinking)} characters of thinking",
+        )
         seen = f"tags in the answer: {_words(tags[0])}" if tags else "no tag in an answer"
         yield "think_apart", False if tags else came or None, seen
 
