@@ -130,6 +130,37 @@ def test_a_seed_that_is_ignored_is_found():
     assert found(says, FakeModel("m", road="go"))["seed"].holds is False
 
 
+@pytest.mark.parametrize(
+    ("on", "off", "holds"),
+    [
+        ("<think>\nhm\n</think>\n\n42", "42", [True, True, False]),
+        ("hm\n</think>\n\n42", "42", [True, True, False]),  # ollama#8965: the prompt opened the thought
+        ("[THINK]hm[/THINK]42", "[THINK]hm[/THINK]42", [True, False, False]),  # ollama#13493: not to be turned off
+        ("42", "<think>\n\n</think>\n\n42", [False, True, None]),  # ollama#10914: an empty pair is no thought
+        ("The token `</think>` ends it.", "42", [False, True, None]),
+    ],
+)
+def test_thoughts_are_found_however_they_are_marked(on, off, holds):
+    def says(body):
+        return (on if body.get("think") else off) if "Think first" in json.dumps(body) else good_model()(body)
+
+    probed = found(says, FakeModel("m", road="native", thinking=True))
+    assert [probed[check].holds for check in ("think_on", "think_off", "think_apart")] == holds
+
+
+def test_the_words_of_a_cold_cache_are_told_apart():  # ollama#4990, ollama#5321
+    drawn = iter(range(1000))
+
+    def says(body):
+        if body["options"]["temperature"]:
+            return "cold" if next(drawn) == 0 else f"warm {body['options']['seed']}"
+        return good_model()(body)
+
+    seed = found(says, FakeModel("m", road="go"))["seed"]
+    assert seed.holds
+    assert seed.seen == "another seed gives other words; the first reply, of a cold cache, was another"
+
+
 def test_a_cache_shows_in_the_counts_of_newer_servers():  # ollama#17943
     def says(body):
         said = json.dumps(body)

@@ -48,7 +48,6 @@ _START = "Here is a list of harbours, with what each is known for. Read it, then
     for number, word in enumerate(["salt", "boats", "lamps", "ropes", "bread", "glass", "bells", "paper"] * 3, 1)
 )
 _GREEDY = [f"{_START}\nWhich harbour is known for {word}?" for word in ("salt", "glass", "bells", "ropes")]
-_TAGS = ("<think>", "</think>", "<thinking>", "</thinking>", "<|channel|>analysis")
 
 
 class UnansweredError(ModelError):
@@ -104,22 +103,22 @@ class Questions:
         return self.card is None or "thinking" in self.card.capabilities
 
     def thinking(self) -> Iterator[Seen]:
-        """See whether `think` does what it says."""
+        """See whether `think` does what it says (Source: ollama#13493, ollama#10914)."""
         if not self._thinks:
             yield from ((check, None, "the model does not think") for check in ("think_on", "think_off", "think_apart"))
             return
         question = "How much is 17 and 25? Think first."
         on, off = (self.ask(question, think=think) for think in (True, False))
-        tags = [reply for reply in (on, off) if any(tag in reply.text for tag in _TAGS)]
-        came = bool(on.thinking or on in tags)
-        yield "think_on", came, f"{len(on.thinking)} characters of thinking" if on.thinking else _words(on)
+        within = [extract(reply.text, tools=[]).thinking.strip() for reply in (on, off)]
+        came, rest = on.thinking.strip() or within[0], off.thinking.strip() or within[1]
+        yield "think_on", bool(came), f"{len(came)} characters of thinking" if came else _words(on)
+        yield "think_off", not rest, f"{rest!r:.60}" if rest else "none came"
+        left = next(filter(None, within), "")  # an empty pair of marks is no thought
         yield (
-            "think_off",
-            not off.thinking and off not in tags,
-            _words(off) if off in tags else f"{len(off.thinking)} characters of thinking",
+            "think_apart",
+            False if left else bool(came) or None,
+            f"in the answer: {left!r:.60}" if left else "it does",
         )
-        seen = f"tags in the answer: {_words(tags[0])}" if tags else "no tag in an answer"
-        yield "think_apart", False if tags else came or None, seen
 
     def schemas(self) -> Iterator[Seen]:
         """See whether decoding is held to a schema, and in which order its keys come."""
@@ -178,10 +177,14 @@ class Questions:
             yield "unknown_name", False, f"turned into a call of {named[0]}" if named else _lost(reply)
 
     def seed(self) -> Iterator[Seen]:
-        """See whether a seed decides what is drawn; the first request warms the cache up."""
+        """See whether a seed decides what is drawn; the first request warms the cache up (Source: ollama#4990)."""
         texts = [self.ask(_GREEDY[0], temperature=1.0, seed=seed, num_predict=24).text for seed in (11, 11, 11, 12)]
-        other = "another seed gives other words" if texts[3] != texts[2] else "another seed gives the same words, too"
-        yield "seed", texts[1] == texts[2], other if texts[1] == texts[2] else f"{texts[1]!r:.40} and {texts[2]!r:.40}"
+        seen = f"another seed gives {'the same words, too' if texts[3] == texts[2] else 'other words'}"
+        if texts[1] != texts[2]:
+            seen = f"{texts[1]!r:.40} and {texts[2]!r:.40}"
+        elif texts[0] != texts[1]:
+            seen += "; the first reply, of a cold cache, was another"
+        yield "seed", texts[1] == texts[2], seen
 
     def greedy(self) -> Iterator[Seen]:
         """See how many greedy replies change with what was asked before, and with requests in flight at once."""
