@@ -42,7 +42,9 @@ CHECKS: dict[str, str] = {
     "speed": "speed",
 }
 _KEY = {"kind": "probe", "version": 1}  # of the row that holds a probe; raised where the questions change
-_SETTINGS = {"temperature": 0.0, "seed": 0, "num_predict": 256}
+_SETTINGS: dict[str, Any] = {"temperature": 0.0, "seed": 0, "num_predict": 256}
+if hasattr(Options(), "transport"):  # the server's own way is what is looked at
+    _SETTINGS["transport"] = "chat"
 _VERDICTS = {True: "holds", False: "does not hold", None: "not known"}
 
 
