@@ -76,7 +76,9 @@ def test_no_tools_means_only_marked_unknown_calls(text: str) -> None:
 @given(SOUP)
 def test_what_is_left_holds_no_further_explicit_call(text: str) -> None:
     found = extract(text, TOOLS)
-    if found.calls and not found.rejected and not found.thinking:
+    # behind a ReAct action nothing is read, since the model was to stop there
+    ends = {"react", "action_json", "smolagents_action", "command_r"}
+    if found.calls and not found.rejected and not found.thinking and found.calls[-1].syntax not in ends:
         marked = '<tool_call>{"name": "store", "arguments": {}}</tool_call>\n'  # beside it, a bare call is none
         again = extract(marked + found.text, TOOLS)
         assert [call.tool_name for call in again.calls] == ["store"]

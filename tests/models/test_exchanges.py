@@ -69,13 +69,14 @@ def offered(body: dict[str, Any]) -> list[Tool]:
         return []
 
 
-def settings(body: dict[str, Any]) -> dict[str, Any]:
+def settings(body: dict[str, Any], status: int | None) -> dict[str, Any]:
+    wait = 0.1 if status in (429, 502, 503) else 60  # a busy server is waited for
     given = body.get("options") if isinstance(body.get("options"), dict) else {}
     asked = {key: given.get(key) for key in ("num_predict", "num_ctx")} | {"num_predict": body.get("max_tokens")}
     if asked["num_predict"] is None:
         asked["num_predict"] = given.get("num_predict")
     whole = {key: value for key, value in asked.items() if isinstance(value, int) and 0 < value < 10**6}
-    return {key: max(value, 16) if key == "num_ctx" else value for key, value in whole.items()} | {"timeout_s": 0.1}
+    return {key: max(value, 16) if key == "num_ctx" else value for key, value in whole.items()} | {"timeout_s": wait}
 
 
 def outcome(one: dict[str, Any]) -> str:
@@ -92,9 +93,9 @@ def outcome(one: dict[str, Any]) -> str:
     tools = offered(body)
     try:
         if path.endswith(("/chat", "/chat/completions")):
-            reply = model.chat("Hi", tools=tools or None, options=settings(body))
+            reply = model.chat("Hi", tools=tools or None, options=settings(body, one["response"]["status"]))
         else:
-            reply = model.complete(str(body.get("prompt") or "x"), options=settings(body))
+            reply = model.complete(str(body.get("prompt") or "x"), options=settings(body, one["response"]["status"]))
     except ToolkitError as error:
         return f"raises {type(error).__name__}"
     found = read(Recipe("m", arm="native"), reply, tools)

@@ -148,7 +148,7 @@ class Answer(ABC):
         if prompt is None:
             return waited or None
         before, whole = (seconds if self.first_s is None else self.first_s), seconds - (writing or 0.0)
-        return waited + max(0.0, min(before, whole) - prompt - self.counts.get("load_seconds", 0.0))
+        return waited + max(0.0, min(before, whole) - float(prompt) - float(self.counts.get("load_seconds", 0.0)))
 
     def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
         """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""

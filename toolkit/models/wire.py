@@ -67,7 +67,7 @@ class ServerError(ModelError):
 
     @property
     def busy(self) -> bool:
-        """Tell whether the server may answer later: its queue is full, it loads the model, or its proxy waits for it."""
+        """Tell whether the server may answer later: its queue is full, it loads, or its proxy waits for it."""
         return self.status in (429, 502, 503)
 
     @property
