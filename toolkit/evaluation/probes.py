@@ -33,7 +33,7 @@ CHECKS: dict[str, str] = {
     "key_order": "keys come in the schema's order",
     "tools_shown": "the model is shown tools whole",
     "tools_read": "a call that the model writes is handed over",
-    "unknown_name": "so is one of a tool that was not offered, or it is reported",
+    "unknown_name": "so is a call of a tool not offered, or reported",
     "seed": "the same seed gives the same words",
     "order": "what was asked before changes no greedy reply",
     "parallel": "requests in flight at once change no greedy reply",
