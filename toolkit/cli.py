@@ -1,4 +1,4 @@
-"""Offer the toolkit on the command line: models, evaluate, extract, demo.
+"""Offer the toolkit on the command line: models, probe, evaluate, extract, demo.
 
 Exit codes: 0 done, 1 it ran and found nothing right (`extract`: no call), 2 a mistake that the message explains,
 130 stopped by Ctrl-C (finished replies are kept).
@@ -49,11 +49,24 @@ Folder = Annotated[Path, typer.Option("--run", help="Folder for tables, recipes 
 
 @app.command(cls=_Command)
 def models(
+    what: Annotated[
+        Literal["list", "show", "pull", "running"], typer.Argument(help="pull and show take the NAME of a model.")
+    ] = "list",
+    name: Annotated[str, typer.Argument(help="Such as ollama/qwen3:4b.")] = "",
     fetch: Annotated[str, typer.Option(help="Fetch the weights of this embedded model, then list.")] = "",
 ) -> None:
-    """List the models that can be used here: embedded ones and those of the Ollama server."""
-    from toolkit.models import list_models, load_model
+    """List the models that can be used here, or show, pull or tell the running ones of the Ollama server."""
+    from toolkit.models import list_models, load_model, pull_model, running_models, show_model
 
+    if bool(name) != (what in ("show", "pull")):
+        way = f"python -m toolkit models {what}"
+        raise UserError(f"{way!r} takes no name." if name else f"Which model? Write: {way} ollama/NAME")
+    if what == "running":
+        typer.echo("\n\n".join(map(str, running_models())) or "No model is in memory.")
+        return
+    if what != "list":
+        typer.echo(show_model(name) if what == "show" else pull_model(name))
+        return
     if fetch:
         load_model(fetch).check()
     typer.echo(_columns([(line.name, line.state, line.size_text, line.about) for line in list_models()]))
@@ -111,6 +124,20 @@ def evaluate(
     typer.echo(f"\nTables, recipes and replies are in {folder}")
     if not result.table()["judged"].sum():
         raise UserError("No reply was judged; the lines above say why.")
+
+
+@app.command(cls=_Command)
+def probe(
+    model: Annotated[str, typer.Argument(help="Such as ollama/qwen3:4b.")],
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder whose store keeps the answer; evaluate then warns by it.")
+    ] = None,
+) -> None:
+    """Ask a model some thirty short questions, and print what holds of it and its server."""
+    from toolkit.evaluation.probes import probe as ask
+    from toolkit.evaluation.saving import writable_folder
+
+    typer.echo(ask(model, writable_folder(run) / "replies.sqlite" if run else None))
 
 
 @app.command(cls=_Command)

@@ -28,6 +28,7 @@ from toolkit.errors import ConfigError, ToolkitError, check_number, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
 from toolkit.evaluation.play import MISTAKES, play, runnable, told
+from toolkit.evaluation.probes import probes_for
 from toolkit.evaluation.refusals import Refusals, check_requests
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
@@ -121,6 +122,7 @@ def evaluate(
     for case in asked:
         _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)
+    probes = probes_for(found, store) if mode != "off" else []
     with progress_bar(len(found) * len(asked) * repeats, *_UNITS[run], hidden=not progress) as bar:
         if executor is not None:
             _tells[setting.id] = bar.set_postfix_str
@@ -133,7 +135,8 @@ def evaluate(
     # back in the order of recipes and cases, whatever order they were asked in
     recipe_at = {recipe.name: place for place, recipe in enumerate(found)}
     case_at = {case.id: place for place, case in enumerate(asked)}
-    return Result(sorted(made, key=lambda r: (recipe_at[r["recipe"]], r["repeat"], case_at[r["case"]])), found)
+    made.sort(key=lambda r: (recipe_at[r["recipe"]], r["repeat"], case_at[r["case"]]))
+    return Result(made, found, probes)
 
 
 def _check_case(case: Case, setting: _Setting) -> None:
