@@ -41,6 +41,7 @@ _HOMES = {
     "toolkit.evaluation.cases": "Case load_cases list_cases",
     "toolkit.asking": "ask",
     "toolkit.evaluation.sweep": "evaluate",
+    "toolkit.evaluation.probes": "Probe probe",
     "toolkit.evaluation.results": "Result",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from toolkit.evaluation.cases import Case, list_cases, load_cases
+    from toolkit.evaluation.probes import Probe, probe
     from toolkit.evaluation.results import Result
     from toolkit.evaluation.sweep import evaluate
     from toolkit.execution.function_caller import OpenAIFunctionCaller

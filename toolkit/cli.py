@@ -1,4 +1,4 @@
-"""Offer the toolkit on the command line: models, evaluate, extract, demo.
+"""Offer the toolkit on the command line: models, probe, evaluate, extract, demo.
 
 Exit codes: 0 done, 1 it ran and found nothing right (`extract`: no call), 2 a mistake that the message explains,
 130 stopped by Ctrl-C (finished replies are kept).
@@ -124,6 +124,20 @@ def evaluate(
     typer.echo(f"\nTables, recipes and replies are in {folder}")
     if not result.table()["judged"].sum():
         raise UserError("No reply was judged; the lines above say why.")
+
+
+@app.command(cls=_Command)
+def probe(
+    model: Annotated[str, typer.Argument(help="Such as ollama/qwen3:4b.")],
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder whose store keeps the answer; evaluate then warns by it.")
+    ] = None,
+) -> None:
+    """Ask a model some thirty short questions, and print what holds of it and its server."""
+    from toolkit.evaluation.probes import probe as ask
+    from toolkit.evaluation.saving import writable_folder
+
+    typer.echo(ask(model, writable_folder(run) / "replies.sqlite" if run else None))
 
 
 @app.command(cls=_Command)

@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.errors import ModelNotFoundError, UserError
-from toolkit.models.catalogue import _follow
+from toolkit.models.ollama import OllamaServer
 from toolkit.models.roads import ROADS
 from toolkit.models.wire import ServerError
 from toolkit.testing import FakeModel, FakeOllama
@@ -91,10 +93,91 @@ def test_a_registry_that_does_not_answer(server):  # recorded: pull.stream.refus
         tk.models.pull_model("http://127.0.0.1:1/library/none", progress=False)
 
 
+def scripted_pull(monkeypatch, *attempts):
+    """Let each pull give pieces, and then break as it says; return the list of attempts made."""
+    left, made = list(attempts), []
+
+    def answer(self, route, body, idle_s):
+        pieces, error = left.pop(0)
+        made.append(body["model"])
+        yield from pieces
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(OllamaServer, "answer", answer)
+    return made
+
+
+def layer(done, total=100, digest="sha256:a"):
+    return {"status": "pulling a", "digest": digest, "total": total, "completed": done}
+
+
+SUCCESS = {"status": "success"}
+BROKEN = ServerError(200, "max retries exceeded: EOF")
+
+
 @pytest.mark.parametrize("pieces", [[], [{"status": "pulling manifest"}], [{"status": "a", "digest": "b", "total": 4}]])
-def test_a_pull_that_breaks_off_is_no_success(pieces):  # ollama#8786
-    with pytest.raises(ServerError, match="broke off"):
-        _follow(iter(pieces), progress=False)
+def test_a_pull_that_breaks_off_is_no_success(server, monkeypatch, pieces):  # ollama#8786
+    scripted_pull(monkeypatch, (pieces, None))
+    with pytest.raises(UserError, match="broke off"):
+        tk.models.pull_model("new", progress=False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [BROKEN, ServerError(0, "the connection broke"), TimeoutError(), ServerError(200, "read: connection reset")],
+)
+def test_a_pull_that_gets_on_is_taken_up_again(server, monkeypatch, error):  # ollama#1158, ollama#8533, ollama#8167
+    made = scripted_pull(monkeypatch, ([layer(10)], error), ([layer(60)], error), ([layer(100), SUCCESS], None))
+    assert tk.models.pull_model("gotmpl", progress=False).name == "ollama/gotmpl:latest"
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("error", [BROKEN, TimeoutError()])
+def test_a_pull_that_stands_still_is_given_up(server, monkeypatch, error):  # ollama#4602: 98 %, again and again
+    made = scripted_pull(monkeypatch, ([layer(98)], error), ([layer(98)], error), ([SUCCESS], None))
+    with pytest.raises(UserError, match="pull again: what came is kept"):
+        tk.models.pull_model("gotmpl", progress=False)
+    assert len(made) == 2
+
+
+def test_a_full_disk_is_not_tried_again(server, monkeypatch):  # ollama#15547
+    made = scripted_pull(monkeypatch, ([layer(50)], ServerError(200, "write x: no space left on device")))
+    with pytest.raises(UserError, match="Make room"):
+        tk.models.pull_model("gotmpl", progress=False)
+    assert len(made) == 1
+
+
+def test_a_name_that_no_registry_has(server, monkeypatch):  # ollama#1770
+    scripted_pull(monkeypatch, ([], ServerError(200, "pull model manifest: file does not exist")))
+    with pytest.raises(UserError, match="Look name and tag up"):
+        tk.models.pull_model("gotmpll", progress=False)
+
+
+def test_a_server_that_counts_back_breaks_nothing(server, monkeypatch, capsys):  # ollama#1736
+    scripted_pull(monkeypatch, ([layer(90), layer(40), layer(100), layer(3, 7, "sha256:b"), SUCCESS], None))
+    assert tk.models.pull_model("gotmpl").name == "ollama/gotmpl:latest"
+
+
+SHOWN = st.none() | st.integers() | st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.integers())
+
+
+@given(st.dictionaries(st.sampled_from(["details", "capabilities", "model_info", "modelfile", "template"]), SHOWN))
+@settings(max_examples=40)
+def test_whatever_show_says_is_a_card_or_an_error_of_ours(shown):  # docker/model-runner#1046: empty details
+    with FakeOllama([FakeModel("odd", shows=shown)]) as server:
+        try:
+            card = tk.models.show_model("odd", server.host)
+        except tk.ToolkitError:
+            return
+    assert card.road in ROADS
+    assert "odd" in str(card)
+
+
+def test_empty_details_are_not_said():  # docker/model-runner#1046, ollama#10693
+    details = {"format": "gguf", "family": "", "families": [""], "parameter_size": "", "quantization_level": ""}
+    with FakeOllama([FakeModel("odd", shows={"details": details, "modelfile": "", "template": ""})]) as server:
+        assert tk.models.show_model("odd", server.host).row["capabilities"] == "not said"
 
 
 @pytest.mark.parametrize("name", ["embedded/smollm2-135m", "openai/x@http://127.0.0.1:1/v1", "", "ollama/"])

@@ -5,6 +5,8 @@ Not here: running the cases (`toolkit.evaluation.sweep`).
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,19 +18,20 @@ from toolkit.evaluation.cases import Case
 from toolkit.models.base import ChatModel, ChatRequest
 from toolkit.recipes import Recipe
 
+_NUMBERS = re.compile(r"[0-9a-f]{6,}|\d+")  # of requests, times and the like (Source: ollama#15934)
 MOST_EQUAL = 5  # refusals in the same words, one after the other
 _PASSING = ("timeout: ",)  # another case may be quicker
 
 
-def check_requests(recipe: Recipe, cases: Iterable[Case], model: ChatModel) -> None:
-    """Check that a model can do what a recipe asks of it, one request for each schema; nothing is asked.
+def check_requests(recipes: Iterable[Recipe], cases: Iterable[Case], model: ChatModel) -> None:
+    """Check that a model can do what recipes ask of it, one request for each schema; nothing is asked.
 
     Raises:
         ConfigError: it takes no tools, cannot think, has a smaller window, or cannot be held to a schema.
     """
     seen: set[Any] = set()
-    for case in cases:
-        key = tuple(map(id, case.tools)) if recipe.arm == "constrained" else bool(case.tools)
+    for recipe, case in itertools.product(recipes, cases):
+        key = recipe.name, tuple(map(id, case.tools)) if recipe.arm == "constrained" else bool(case.tools)
         if key in seen:
             continue
         seen.add(key)
@@ -58,8 +61,8 @@ class Refusals:
         if self.stopped or not said or said.startswith(_PASSING):
             self.last, self.count = "", 0
             return bool(said)
-        self.count = self.count + 1 if said == self.last else 1
-        self.last = said
+        words = _NUMBERS.sub("#", said)
+        self.count, self.last = self.count + 1 if words == self.last else 1, words
         if self.count >= MOST_EQUAL:
             why = f"not asked, for {self.count} requests before it were refused in the same words: {said}"
             seen = {"outcome": "server_fault", "right": False, "detail": why[:1000]}

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.evaluation.saving import save_run
+from toolkit.evaluation.probes import Probe
+from toolkit.evaluation.saving import PROBES, save_run
 from toolkit.evaluation.scoring import LEFT_OUT, OUTCOMES
 from toolkit.evaluation.statistics import ALPHA, NAN, Comparison, Rate, compare_pairs, holm
 from toolkit.recipes import Recipe
-from toolkit.traces.json_text import MOST_SHOWN, frame_html, writable
+from toolkit.traces.json_text import MOST_SHOWN, frame_html, parsed, read_text, writable
 from toolkit.traces.text import printable
 
 
@@ -29,13 +30,17 @@ class Result:
     Attributes:
         rows: DataFrame; one line a (recipe, case, repeat) with outcome, raw text, calls, tokens and seconds.
         recipes: the recipes, in order.
+        probes: what `tk.probe` had found of their models, where the store holds it.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]] | Any, recipes: Iterable[Recipe] = ()) -> None:
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]] | Any, recipes: Iterable[Recipe] = (), probes: Iterable[Probe] = ()
+    ) -> None:
         import pandas as pd
 
         self.rows = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
         self.recipes = list(recipes)
+        self.probes = list(probes)
 
     @cached_property
     def names(self) -> list[str]:
@@ -169,12 +174,12 @@ class Result:
         return plot_rates(self.table(), self.outcomes())
 
     def save(self, folder: str | Path) -> Path:
-        """Write table and rows (CSV and Parquet) and one TOML a recipe into a folder, and return it.
+        """Write table and rows (CSV and Parquet), probes and one TOML a recipe into a folder, and return it.
 
         Raises:
             ConfigError: the folder cannot be written.
         """
-        return save_run(folder, self.table(), self.rows, self.recipes)
+        return save_run(folder, self.table(), self.rows, self.recipes, self.probes)
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
@@ -191,7 +196,10 @@ class Result:
         rows = pd.read_parquet(path)
         place = {name: at for at, name in enumerate(dict.fromkeys(rows["recipe"]))}
         recipes = [Recipe.load(file) for file in sorted((Path(folder) / "recipes").glob("*.toml"))]
-        return cls(rows, sorted(recipes, key=lambda recipe: place.get(recipe.name, len(place))))
+        probed = Path(folder) / PROBES
+        probes = parsed(read_text(probed), repr(str(probed))) if probed.is_file() else []
+        recipes.sort(key=lambda recipe: place.get(recipe.name, len(place)))
+        return cls(rows, recipes, map(Probe.from_dict, probes))
 
     @cached_property
     def _judged(self) -> tuple[Any, Any]:
@@ -211,7 +219,8 @@ class Result:
         for name, counts in self.readings().iterrows():
             told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
             lines.append(f"Calls of {name} as the server read them and in the model's own text: {told}")
-        return "\n".join([str(shown.to_string(index=False)), *map(printable, lines)])
+        broken = [f"{one.model}, {what}" for one in self.probes if (what := one.says_broken)]
+        return "\n".join([str(shown.to_string(index=False)), *map(printable, lines + broken)])
 
     __str__ = to_text
 

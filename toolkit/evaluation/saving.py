@@ -5,6 +5,7 @@ Not here: what the tables say (`toolkit.evaluation.results`).
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
@@ -14,15 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ConfigError
+from toolkit.evaluation.probes import Probe
 from toolkit.prompting.protocols import Protocol, is_bundled
 from toolkit.recipes import Recipe
 
+PROBES = "probes.json"
 # what a result is made of; the store of replies is shared by all results of a folder
-_FILES = ("table.csv", "table.parquet", "rows.csv", "rows.parquet", "recipes", "evaluate.ipynb", "report.html")
+_FILES = ("table.csv", "table.parquet", "rows.csv", "rows.parquet", "recipes", "evaluate.ipynb", "report.html", PROBES)
 
 
-def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe]) -> Path:
-    """Write table and rows (DataFrames, as CSV and Parquet) and one TOML a recipe into a folder, and return it.
+def save_run(
+    folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe], probes: Iterable[Probe] = ()
+) -> Path:
+    """Write table and rows (DataFrames, as CSV and Parquet), probes and one TOML a recipe into a folder; return it.
 
     Another result that lies there, one with rows that this one lacks, is moved to `earlier/TIME` in the folder first,
     with all its files (Source: NeMo-Agent-Toolkit#325, metacoder#24).
@@ -36,6 +41,8 @@ def save_run(folder: str | Path, table: Any, rows: Any, recipes: Iterable[Recipe
     table.to_parquet(folder / "table.parquet", index=False)
     rows.to_csv(folder / "rows.csv", index=False)
     rows.to_parquet(folder / "rows.parquet", index=False)
+    if found := [probe.to_dict() for probe in probes]:
+        (folder / PROBES).write_text(json.dumps(found, indent=2), "utf-8")
     taken: set[str] = set()
     for recipe in recipes:
         name, count = file_name(recipe.name), 1

@@ -11,6 +11,7 @@ Not here: one request (`toolkit.asking`), one run (`toolkit.evaluation.play`), t
 from __future__ import annotations
 
 import itertools
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future
@@ -27,6 +28,7 @@ from toolkit.errors import ConfigError, ToolkitError, check_number, check_word
 from toolkit.evaluation import rows
 from toolkit.evaluation.cases import Case, Cases, Worlds, case_from_dict, load_cases
 from toolkit.evaluation.play import MISTAKES, play, runnable, told
+from toolkit.evaluation.probes import probes_for
 from toolkit.evaluation.refusals import Refusals, check_requests
 from toolkit.evaluation.results import Result
 from toolkit.evaluation.scoring import Verdict, score
@@ -47,6 +49,8 @@ Mode = Literal["record", "replay", "off"]
 Run = Literal["ask", "agent"]
 BLOCK = 8  # cases that one task of an executor runs
 PATIENCE_S = 600.0  # for which a server that is gone or busy is waited for
+_checked: set[tuple[str, str]] = set()  # (a sweep, a model that answered at its beginning)
+_tells: dict[str, Callable[[str], None]] = {}  # sweep -> what its bar is told by blocks that run in this process
 _UNITS = {"ask": ("reply", "replies"), "agent": ("run", "runs")}
 
 
@@ -60,6 +64,7 @@ class _Setting:
     run: Run
     worlds: Worlds = field(default_factory=dict)
     tools: tuple[Tool, ...] = ()
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 def evaluate(
@@ -117,15 +122,21 @@ def evaluate(
     for case in asked:
         _check_case(case, setting)
     _warn_of_idle_repeats(found, repeats)
+    probes = probes_for(found, store) if mode != "off" else []
     with progress_bar(len(found) * len(asked) * repeats, *_UNITS[run], hidden=not progress) as bar:
         if executor is not None:
-            made = list(_counted(_spread(found, asked, setting, executor), bar))
+            _tells[setting.id] = bar.set_postfix_str
+            try:
+                made = list(_counted(_spread(found, asked, setting, executor), bar))
+            finally:
+                del _tells[setting.id]
         else:
             made = list(_counted(_run(found, asked, setting, models or {}, bar.set_postfix_str), bar))
     # back in the order of recipes and cases, whatever order they were asked in
     recipe_at = {recipe.name: place for place, recipe in enumerate(found)}
     case_at = {case.id: place for place, case in enumerate(asked)}
-    return Result(sorted(made, key=lambda r: (recipe_at[r["recipe"]], r["repeat"], case_at[r["case"]])), found)
+    made.sort(key=lambda r: (recipe_at[r["recipe"]], r["repeat"], case_at[r["case"]]))
+    return Result(made, found, probes)
 
 
 def _check_case(case: Case, setting: _Setting) -> None:
@@ -184,22 +195,23 @@ def _run(
     store, mode = setting.store, setting.mode
     models = {public_name(name): model for name, model in models.items()}
     names = list(dict.fromkeys(recipe.model for recipe in recipes))  # model-major: each is loaded once
-    # whether each can answer is checked before a store is made or a request sent
     found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
     for name in names if mode != "replay" else ():
-        model = found[name] = found[name] or load_model(name)
-        model.check()
-        for recipe in recipes:
-            if recipe.model == name:
-                check_requests(recipe, cases, model)
+        found[name] = mine = models.get(name) or load_model(name)
+        if (setting.id, name) not in _checked:  # by another block of this process
+            mine.check()
+            _checked.add((setting.id, name))
+        with patient(Patience(PATIENCE_S, tell)):
+            check_requests([recipe for recipe in recipes if recipe.model == name], cases, mine)
     kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
     # cases with the same tools share the start of their prompt: asked in a row, a server's prefix cache is hit
     cases = sorted(cases, key=lambda case: [tool.name for tool in case.tools])
     for name, model in found.items():
-        mine = [recipe for recipe in recipes if recipe.model == name]
-        marks, patience = _marks(model), Patience(PATIENCE_S, tell)
+        patience = Patience(PATIENCE_S, tell)
+        with patient(patience):
+            marks = _marks(model)
         try:
-            for recipe in mine:
+            for recipe in (recipe for recipe in recipes if recipe.model == name):
                 refusals = Refusals()
                 for repeat in range(setting.repeats):
                     answering, seeded = model, _seeded(recipe, repeat)
@@ -260,7 +272,7 @@ def _outcome(recipe: Recipe, case: Case, model: Any, setting: _Setting) -> rows.
 
 
 def _spread(recipes: list[Recipe], cases: Cases, setting: _Setting, executor: Executor) -> Iterator[rows.Row]:
-    """Send blocks of cases to an executor's workers and yield their rows; a recipe that stops has none sent any more."""
+    """Send blocks of cases to an executor's workers and yield their rows; of a recipe that stops none is sent on."""
     store = setting.store.path if isinstance(setting.store, Store) else setting.store
     setting = replace(setting, store=str(store) if store is not None else None)
     blocks = [(recipe, cases[start : start + BLOCK]) for recipe in recipes for start in range(0, len(cases), BLOCK)]
@@ -295,4 +307,5 @@ def _stop(name: str, others: list[Future[Any]], stopped: dict[str, rows.Row], do
 
 def _run_block(recipe: Recipe, cases: list[dict[str, Any]], setting: _Setting) -> list[Any]:
     """Run one block; a worker's entry point, so everything it takes can be pickled."""
-    return list(_run([recipe], [case_from_dict(case, worlds=setting.worlds) for case in cases], setting, {}))
+    found = [case_from_dict(case, worlds=setting.worlds) for case in cases]
+    return list(_run([recipe], found, setting, {}, _tells.get(setting.id, lambda _: None)))

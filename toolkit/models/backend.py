@@ -163,11 +163,12 @@ class Answer(ABC):
         What comes after the first sign of work is no waiting: with some models a server writes twice, and tells the
         times of the second.
         """
-        prompt, writing = self.counts.get("prompt_seconds"), self.counts.get("write_seconds")
+        prompt: float | None = self.counts.get("prompt_seconds")
         if prompt is None:
             return waited or None
-        before, whole = (seconds if self.first_s is None else self.first_s), seconds - (writing or 0.0)
-        return waited + max(0.0, min(before, whole) - float(prompt) - float(self.counts.get("load_seconds", 0.0)))
+        writing, loading = self.counts.get("write_seconds", 0.0), self.counts.get("load_seconds", 0.0)
+        before = seconds if self.first_s is None else self.first_s
+        return waited + max(0.0, float(min(before, seconds - writing) - prompt - loading))
 
     def _lose(self, why: str, calls: tuple[ToolCall, ...] = (), name: str = "") -> None:
         """Note calls that were tried and are not in the reply; by default one of which no more than a name is known."""

@@ -4,7 +4,7 @@
     show_model(name), running_models(), model_table()      road, capabilities, quantization, windows
     pull_model(name)                                       with progress
 
-Not here: asking a model (`ollama`), what it really does (`toolkit.evaluation.probe`).
+Not here: asking a model (`ollama`), what it really does (`toolkit.evaluation.probes`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from toolkit.traces.json_text import frame_html
 
 _KIND = "ollama/"
 _IDLE_S = 600.0  # a registry may be silent for minutes while a layer is checked
+_FULL = "no space left"
 _WAYS_OUT = {  # what a pull ends with -> what to do
-    r"no space left": "Make room where the server keeps its models, or remove one: `ollama rm NAME`.",
+    _FULL: "Make room where the server keeps its models, or remove one: `ollama rm NAME`.",
     r"file does not exist|not found|manifest unknown|invalid model name": "Look name and tag up in the library.",
-    r"dial tcp|no such host|connection re|timeout|EOF|TLS": "The server cannot reach the registry. Check its network "
-    "and proxy, then pull again: what came is kept.",
+    r"dial tcp|no such host|connection|timeout|nothing came|EOF|TLS": "The server cannot reach the registry. "
+    "Check its network and proxy, then pull again: what came is kept.",
     r"newer version": "Update Ollama.",
 }
 
@@ -126,59 +127,71 @@ def running_models(host: str | None = None) -> list[ModelCard]:
         return [_card(server, name, listed.get(name, facts), loaded) for name, facts in loaded.items()]
 
 
+def model_cards(host: str | None = None) -> list[ModelCard]:
+    """Return what an Ollama server says of each of its models."""
+    with _server(host) as server:
+        loaded = server.models("/api/ps")
+        return [_card(server, name, facts, loaded) for name, facts in server.models().items()]
+
+
 def model_table(host: str | None = None) -> Any:
     """Return one line for each model of an Ollama server, as a DataFrame."""
     import pandas as pd
 
-    with _server(host) as server:
-        loaded = server.models("/api/ps")
-        rows = [_card(server, name, facts, loaded).row for name, facts in server.models().items()]
-    return pd.DataFrame(rows, columns=list(ModelCard("").row))
+    return pd.DataFrame([card.row for card in model_cards(host)], columns=list(ModelCard("").row))
 
 
 def pull_model(name: str, host: str | None = None, progress: bool = True) -> ModelCard:
     """Have an Ollama server fetch a model, and return what it is then.
 
+    A pull that breaks off is taken up again as long as it gets on (Source: ollama#1158, ollama#8533).
+
     Raises:
         UserError: it cannot be pulled; says why, and what to do.
     """
+    from tqdm.auto import tqdm
+
     wanted = _bare(name)
-    with _server(host) as server:
-        try:
-            _follow(server.answer("/api/pull", {"model": wanted, "stream": True}, _IDLE_S), progress)
-        except TimeoutError:
-            raise UserError(
-                f"Pulling {wanted!r}: nothing came for {_IDLE_S:g} s. Pull again: what came is kept."
-            ) from None
-        except ServerError as error:
-            if mend := server.mistake(error):
-                raise mend from None
-            ways = (way for sign, way in _WAYS_OUT.items() if re.search(sign, error.said, re.IGNORECASE))
-            way = next(ways, "Pull again: what came is kept.")
-            raise UserError(f"{server.host} cannot pull {wanted!r}: {error.said}. {way}") from None
+    with _server(host) as server, tqdm(unit="B", unit_scale=True, disable=not progress) as bar:
+        done: dict[str, int] = {}
+        while True:
+            before = sum(done.values())
+            try:
+                _follow(server.answer("/api/pull", {"model": wanted, "stream": True}, _IDLE_S), done, bar)
+                break
+            except (TimeoutError, ServerError) as error:
+                if sum(done.values()) <= before or re.search(_FULL, str(error)):
+                    raise _explained(error, server, wanted) from None
     return show_model(wanted, host)
 
 
-def _follow(pieces: Iterator[dict[str, Any]], progress: bool) -> None:
-    """Take the pieces of a pull, with a bar over all layers.
+def _explained(error: Exception, server: OllamaServer, wanted: str) -> UserError:
+    """Return why a model cannot be pulled, with what to do."""
+    if isinstance(error, ServerError) and (mend := server.mistake(error)):
+        return mend
+    said = error.said if isinstance(error, ServerError) else f"nothing came for {_IDLE_S:g} s"
+    ways = (way for sign, way in _WAYS_OUT.items() if re.search(sign, said, re.IGNORECASE))
+    way = next(ways, "Pull again: what came is kept.")
+    return UserError(f"{server.host} cannot pull {wanted!r}: {said}. {way}")
+
+
+def _follow(pieces: Iterator[dict[str, Any]], done: dict[str, int], bar: Any) -> None:
+    """Take the pieces of a pull, and count in `done` the bytes of each layer.
 
     Raises:
         ServerError: it ended without success; a stream that breaks off says nothing (Source: ollama#8786).
     """
-    from tqdm.auto import tqdm
-
-    done: dict[str, int] = {}
     totals: dict[str, int] = {}
     said = ""
-    with tqdm(unit="B", unit_scale=True, disable=not progress) as bar:
-        for piece in pieces:
-            said = part(piece, "status", str)
-            bar.set_description(said[:40], refresh=False)
-            if digest := part(piece, "digest", str):
-                totals[digest] = count(piece, "total") or totals.get(digest, 0)
-                done[digest] = count(piece, "completed") or done.get(digest, 0)
-                bar.total = sum(totals.values())
-                bar.update(sum(done.values()) - bar.n)
+    for piece in pieces:
+        said = part(piece, "status", str)
+        bar.set_description(said[:40], refresh=False)
+        if digest := part(piece, "digest", str):
+            totals[digest] = count(piece, "total") or totals.get(digest, 0)
+            # a server that asks for a part anew counts back (Source: ollama#1736)
+            done[digest] = max(count(piece, "completed") or 0, done.get(digest, 0))
+            bar.total = sum(totals.values())
+            bar.update(sum(done.values()) - bar.n)
     if said != "success":
         raise ServerError(0, f"it broke off after {said or 'nothing'!r}")
 

@@ -101,7 +101,8 @@ class Connection:
             try:
                 return self._look(route, body)
             except (ServerGoneError, ServerError) as error:
-                if not waiting.again(error):
+                broken = isinstance(error, ServerError) and not error.status
+                if not waiting.again(self.absent(error) if broken else error):
                     raise
 
     def _look(self, route: str, body: Mapping[str, Any] | None) -> dict[str, Any]:

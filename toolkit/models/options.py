@@ -56,7 +56,8 @@ class Options:
             thinks writes no JSON, and on some servers one that does not think then neither. Or True, False, or a
             level "low" / "medium" / "high" / "max".
         keep_alive: how long Ollama keeps the model loaded: "10m", or seconds; below 0 is for ever.
-        timeout_s: seconds without a token after which the request is given up.
+        timeout_s: seconds without a sign of work after which the request is given up. Until its first piece comes it
+            may stand in a queue, so that what the server does for others of this process is a sign too.
         transport: how a conversation reaches the model. `chat` is the server's own way, which may read, drop or
             reorder what the model writes; `raw` lets the server render the prompt and sends that to raw completion, so
             that the text comes as it was written; `auto` is `raw` only where `chat` would lose something. None is

@@ -69,11 +69,11 @@ class Waiting:
 
     def again(self, error: ToolkitError) -> bool:
         """Pause after an error that passes and return True; return False where there is nothing to wait for."""
-        gone, patience = isinstance(error, ServerGoneError), _patience.get()
-        if not (gone or getattr(error, "busy", False)):
+        patience = _patience.get()
+        if not (isinstance(error, ServerGoneError) or getattr(error, "passes", False)):
             return False
         self._began = self._began or time.monotonic()
-        waited, most = time.monotonic() - self._began, 0.0 if gone else self._busy_s
+        waited, most = time.monotonic() - self._began, self._busy_s if getattr(error, "busy", False) else 0.0
         if patience is not None:
             most = 0.0 if patience.over else patience.seconds
             patience.over = waited + self._pause > most

@@ -67,8 +67,13 @@ class ServerError(ModelError):
 
     @property
     def busy(self) -> bool:
-        """Tell whether the server may answer later: its queue is full, it loads, or its proxy waits for it."""
-        return self.status in (429, 502, 503)
+        """Tell whether the server said that it will answer later: its queue is full, or it loads the model."""
+        return "unavailable_error" in self.kind or _BUSY.search(self.said) is not None
+
+    @property
+    def passes(self) -> bool:
+        """Tell whether it may answer later, if in a while: it is busy, has had enough, or its proxy waits for it."""
+        return self.busy or self.status in (429, 502, 503)
 
     @property
     def crowded(self) -> bool:
@@ -91,6 +96,8 @@ class ServerError(ModelError):
         return named[1] or named[2] if named else ""
 
 
+# older versions say it with status 500 (Source: ollama#4159, ollama#4545)
+_BUSY = re.compile(r"^server (busy|overloaded)|no slots? available|^loading model", re.IGNORECASE)
 _CROWDED = "context size has been exceeded"  # llama.cpp, LM Studio (Source: llama.cpp#23652, lmstudio#1757)
 _GO_MAP = re.compile(r"map\[code:\d+ message:(.*) type:(\w+)\]", re.DOTALL)
 
