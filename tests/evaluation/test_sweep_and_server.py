@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import uuid
@@ -303,8 +304,10 @@ class Counting(FakeLlamaServer):
         return response
 
     def _body(self, pieces):
+        over = False
         for piece in pieces:
-            if "[DONE]" in piece:  # once it is out, the next request may come
+            if not over and re.search(r'"finish_reason": ?"|\[DONE\]', piece):  # once it is out, the next may come
+                over = True
                 with self.lock:
                     self.now -= 1
             yield piece

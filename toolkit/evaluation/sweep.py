@@ -11,6 +11,7 @@ Not here: one request (`toolkit.asking`), one run (`toolkit.evaluation.play`), t
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,6 +51,7 @@ Run = Literal["ask", "agent"]
 BLOCK = 8  # cases that one task of an executor runs
 PATIENCE_S = 600.0  # for which a server that is gone or busy is waited for
 _checked: set[tuple[str, str]] = set()  # (a sweep, a model that answered at its beginning)
+_checking = threading.Lock()  # one of several blocks checks, the others wait for it
 _tells: dict[str, Callable[[str], None]] = {}  # sweep -> what its bar is told by blocks that run in this process
 _UNITS = {"ask": ("reply", "replies"), "agent": ("run", "runs")}
 
@@ -198,9 +200,10 @@ def _run(
     found: dict[str, ChatModel | None] = {name: models.get(name) for name in names}
     for name in names if mode != "replay" else ():
         found[name] = mine = models.get(name) or load_model(name)
-        if (setting.id, name) not in _checked:  # by another block of this process
-            mine.check()
-            _checked.add((setting.id, name))
+        with _checking:
+            if (setting.id, name) not in _checked:  # by another block of this process
+                mine.check()
+                _checked.add((setting.id, name))
         with patient(Patience(PATIENCE_S, tell)):
             check_requests([recipe for recipe in recipes if recipe.model == name], cases, mine)
     kept = Store(store, must_exist=mode == "replay") if isinstance(store, (str, Path)) and mode != "off" else store
