@@ -76,7 +76,7 @@ def read(text: str) -> Extraction:
     return found
 
 
-def _repeated(head: str, unit: str, tail: str, run: Callable[[str], object] = read, **how: int) -> Attack:
+def _repeated(head: str, unit: str, tail: str, run: Callable[[str], object] = read, **how: Any) -> Attack:
     name = f"{run.__name__} {head!r} + {unit!r} * n + {tail!r}"
     return Attack(name, lambda size: head + unit * max(1, size // len(unit)) + tail, run, **how)
 
@@ -105,11 +105,13 @@ def pairs_of_pieces(chance: random.Random) -> Iterator[Attack]:
 
 @attacks("extraction")
 def streams_of_pieces(chance: random.Random) -> Iterator[Attack]:
-    """Look ahead of the end again and again: all looks together take a few times what the one at the end does."""
+    """Look ahead of the end again and again: looks become more with the text until their budget ends."""
     every = pieces()
     while True:
         unit = "".join(chance.choices(every, k=chance.choice([1, 2, 2, 3])))
-        yield _repeated(chance.choice(HEADS), unit, chance.choice(TAILS), streamed, size=128_000, floor=FLOOR // 5)
+        yield _repeated(
+            chance.choice(HEADS), unit, chance.choice(TAILS), streamed, size=128_000, floor=FLOOR // 5, growth=4
+        )
 
 
 @attacks("extraction")

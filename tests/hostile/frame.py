@@ -24,7 +24,7 @@ FLOOR = 600_000  # characters a second that any input must reach, beside SLOW_S 
 SLOW_S = 0.5  # what a budget allows a small text
 FULL = 8  # one in so many attacks is run up to a megabyte
 MEGABYTE = 1_000_000
-GROWTH = 2.5  # how much longer twice the text may take
+GROWTH = 2.5  # how much longer twice the text may take, unless an attack says otherwise
 PACE_S = 0.05  # what adding up a million numbers took where the floors were set
 HANGS_S = 60.0  # after this the whole run ends with a traceback
 AGAIN = 4  # times that a growth is measured once more before it is believed
@@ -41,6 +41,7 @@ class Attack:
         run: what is done with the input; it raises if a promise is broken.
         size: where growing begins; 0 for an attack that is run once, for what it raises.
         floor: characters a second that it must reach.
+        growth: how much longer twice the text may take.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Attack:
     run: Callable[[Any], object]
     size: int = 16_000
     floor: int = FLOOR
+    growth: float = GROWTH
 
 
 Generator = Callable[[random.Random], Iterator[Attack]]
@@ -108,9 +110,9 @@ def _measure(name: str, attack: Attack, report: Report) -> None:
             taken = _seconds(attack, size)
             if taken > CERTAIN_S:
                 for _ in range(AGAIN):  # a busy machine is no fault: the least of several times counts
-                    if taken > GROWTH * before:
+                    if taken > attack.growth * before:
                         before, taken = min(before, _seconds(attack, size // 2)), min(taken, _seconds(attack, size))
-                if taken > GROWTH * before:
+                if taken > attack.growth * before:
                     report.faults.append(f"{name}: {size:,} characters take {taken:.2f} s, half {before:.2f} s")
                     return
             before = taken
