@@ -72,7 +72,7 @@ def brief(m: tk.ChatMessage) -> str:
 def seen_request(request: Data, tag: str) -> Data:
     """Return what a model was given; the original passes stop strings on their own."""
     usual = tk.Options().to_dict()
-    settings = {k: v for k, v in request["options"].items() if k != "stop" and v != usual.get(k)}
+    settings = {k: v for k, v in request["options"].items() if k not in ("stop", "transport") and v != usual.get(k)}
     seen: Data = {"model": tag, "messages": [brief(m) for m in request["messages"]]}
     if request.get("tools"):
         seen["tools"] = [tool.name for tool in request["tools"]]

@@ -124,7 +124,7 @@ def play(scenario: Data, mode: str) -> Data:
 
 def request_seen(request: Data) -> Data:
     """Return one request in the format's words: every option that differs from the usual ones was asked for."""
-    options = {k: v for k, v in request["options"].items() if v != USUAL.get(k)}
+    options = {k: v for k, v in request["options"].items() if k != "transport" and v != USUAL.get(k)}
     stop = options.pop("stop", None)
     kwargs = {"max_tokens" if key == "num_predict" else key: value for key, value in options.items()}
     kwargs |= {key: request[key] for key in ("tools", "tool_choice", "schema") if request.get(key) is not None}
