@@ -32,6 +32,12 @@ FORMS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _no_patience(monkeypatch):
+    """Do not wait for a server that answers 502 to all."""
+    monkeypatch.setattr("toolkit.evaluation.sweep.PATIENCE_S", 0.1)
+
+
 def every_text(model, tmp_path, recipe=None):
     """Run a sweep and an agent, and return all that was written, shown or raised."""
     recipe = recipe or tk.Recipe(model.name)

@@ -128,7 +128,8 @@ class Cases:
         found = Cases(tuple(case for case in self if set(tags) <= set(case.tags)))
         if not found:
             known = sorted({tag for case in self for tag in case.tags})
-            raise ConfigError(f"No case carries {' and '.join(map(repr, tags))}. Tags are: {', '.join(known)}.")
+            said = f"Tags are: {', '.join(known)}." if known else "None of them has a tag."
+            raise ConfigError(f"No case carries {' and '.join(map(repr, tags))}. {said}")
         return found
 
     def table(self) -> Any:
