@@ -7,8 +7,8 @@ Not here: what becomes of a reading whose budget ends (`walk`).
 
 from __future__ import annotations
 
-_BASE, _PER_CHARACTER = 12_000_000, 28
-_CALLS, _PER_CALL = 2_000, 100  # so many calls in any text, and one more for so many characters
+_BASE, _PER_CHARACTER = 12_000_000, 10
+_CALLS, _PER_CALL = 2_000, 200  # so many calls in any text, and one more for so many characters
 _HINTS = 32  # names that are not declared for which the closest declared ones are looked for
 LOOK, VALUE, QUOTE = 600, 300, 200  # steps of trying what may begin at a place, of reading a value, of judging a quote
 

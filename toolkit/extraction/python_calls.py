@@ -269,6 +269,8 @@ def _members(reader: CallReader, found: Body, label: str, cut: bool) -> None:
             return
         found.drafts.append(member)
         found.end = reader.pos
+        if len(found.drafts) > reader.source.budget.calls:  # more than may be settled
+            return
         reader.limit = max(reader.limit, reader.pos)
         pattern = _LIST_SEPARATOR if brackets else _LINE_SEPARATOR
         separator = pattern.match(reader.text, reader.pos, reader.limit)
